@@ -1,8 +1,4 @@
-"""`tnt.callbacks`: on which ranks callbacks run, and with which logs.
-
-The other modules of this folder choose the callbacks of each rank, and add those that keep ranks in
-lockstep or report.
-"""
+"""`tnt.callbacks`: on which ranks callbacks run, and with which logs."""
 
 from __future__ import annotations
 

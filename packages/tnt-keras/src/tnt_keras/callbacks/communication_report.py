@@ -15,8 +15,6 @@ from tnt_keras.process.log import logger
 class CommunicationReport(keras.callbacks.Callback):
     """Measure the steps of a `fit` and log the share of communication at its end, at INFO.
 
-    The line is such as
-
         communication 8.1 % of step, 92 % hidden
 
     Of all training steps of this rank together,
@@ -24,14 +22,12 @@ class CommunicationReport(keras.callbacks.Callback):
         share of communication = communication time / step time
         hidden share           = 1 - waiting time / communication time.
 
-    The *step time* is that between Keras' calls at the begin and at the end of a batch: fetching
-    the batch, the step itself, and what callbacks do at its end. *Communication time* is the time
-    in which at least one sum (or other exchange) was under way, from when this rank handed over a
-    bucket until its sum was complete; so it includes waiting for ranks that are behind. *Waiting
-    time* is the part of the step in which a thread of this rank waited for one. See
-    `tnt_comm.Counters`.
-
-    It must be the last callback, so that what others communicate counts too.
+    The *step time* is that between Keras' calls at the begin and end of a batch: fetching it, the
+    step itself, and what callbacks do at its end. *Communication time* is that in which at least
+    one exchange was under way, from when this rank handed over a bucket until its sum was complete,
+    so it includes waiting for ranks that are behind. *Waiting time* is that in which a thread of
+    this rank waited. See `tnt_comm.Counters`. It must be the last callback, so that what others
+    communicate counts too.
     """
 
     def __init__(self) -> None:
@@ -64,12 +60,7 @@ class CommunicationReport(keras.callbacks.Callback):
 
 
 def describe(step_s: float, total: tnt_comm.Counters) -> str:
-    """Return the line. Pure.
-
-    Args:
-        step_s: Step time, in seconds, > 0.
-        total: What was communicated meanwhile.
-    """
+    """Return the line for a step time > 0, in seconds. Pure."""
     return (
         f"communication {100 * total.communication_s / step_s:.1f} % of step, "
         f"{100 * total.hidden_share:.0f} % hidden"

@@ -14,14 +14,8 @@ class EndOfData(keras.callbacks.Callback):
 
     `DataCheck` is the half inside of steps: a rank that has a batch says so at the beginning of its
     step and learns whether the others have. This callback is the other half: a rank that has no
-    more batch, and therefore begins no step, says so here in place of it. Both are one exchange,
-    so that neither rank waits for ever, and both raise unless all ranks say the same.
-
-    Args:
-        data_check: By which steps are compared.
-        training: Whether training steps are.
-        testing: Whether the steps of `evaluate` are, also within `fit`.
-        predicting: Whether the steps of `predict` are.
+    more batch, and therefore begins no step, says so here instead. Both are one exchange, so that
+    neither rank waits for ever, and both raise unless all ranks say the same.
     """
 
     def __init__(

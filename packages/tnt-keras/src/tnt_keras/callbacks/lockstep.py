@@ -29,7 +29,7 @@ _HEAD_START_S = 3.0  # with several processes for each core an end takes more th
 
 
 class Lockstep(keras.callbacks.Callback):
-    """Run the user's callbacks, and agree after each call on how to go on.
+    """Run the user's callbacks, and agree after each call on how to go on; not for one rank.
 
     If a callback stops only some ranks, such as one that looks at the clock, all ranks stop: else
     the others would wait for ever in the next step. If one raises on some ranks, all ranks raise:
@@ -38,16 +38,8 @@ class Lockstep(keras.callbacks.Callback):
     and the kind of step. Weights are compared bit by bit at the end of each epoch, and wherever a
     callback may have set them: at the ends of training, evaluation and prediction.
 
-    One rank needs none.
-
-    Args:
-        callbacks: The user's on this rank.
-        at_batch_begin: Whether ranks agree before a step too, since a callback of some rank does
-            something then.
-        compares_weights: Whether weights are compared at the ends of training, evaluation and
-            prediction too, since some rank has callbacks.
-        keeps_own_logs: Whether steps keep the logs of each rank's samples, since a callback of some
-            rank asks for them.
+    The switches say what callbacks of any rank need: `at_batch_begin`, that they act before a step,
+    `compares_weights`, that there are any, `keeps_own_logs`, logs of each rank's samples.
     """
 
     def __init__(
@@ -139,10 +131,7 @@ class Lockstep(keras.callbacks.Callback):
     def _run(self, point: str, call: _Call, stop: str | None = None) -> None:
         """Call all callbacks, and agree on how to go on.
 
-        Args:
-            point: Where in the run this is, for messages.
-            call: Calls one of them.
-            stop: The attribute of the model by which they ask for an end, if it counts here.
+        `stop` is the attribute of the model by which they ask for an end, if it counts here.
         """
         error = self._error_of(call)
         wants_end = stop is not None and bool(getattr(self.model, stop))

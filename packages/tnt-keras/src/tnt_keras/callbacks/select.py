@@ -44,22 +44,11 @@ def select_callbacks(
 ) -> Any:
     """Return the callbacks that run on this rank. Collective on several ranks in lockstep.
 
-    All run on every rank, with the same global logs, so that their decisions are equal; those
-    that only write files or send data to a server run on the master rank, and a wrapped one where
-    its wrapper says.
-
-    Args:
-        callbacks: As in Keras: None, one callback, a list, or a `CallbackList`.
-        training: Whether they are for `fit`.
-        first: Callbacks that run before those of the user, on several ranks.
-        before: Callbacks that run before all others, on any number of ranks.
-        after: Likewise, after all others.
-        lockstep: Whether ranks take the same steps. They do not if each predicts for samples of
-            its own.
-
-    Raises:
-        ValueError: If a callback, or a list of the user's own class, cannot work on several ranks,
-            or is not there on all ranks that it needs; says what to do.
+    All run on every rank, with the same global logs, so that their decisions are equal; those that
+    only write files or send data to a server run on the master rank, and a wrapped one where its
+    wrapper says. Those in `first` run before the user's on several ranks, `before` and `after`
+    before and after all on any number. Ranks are not in `lockstep` if each predicts for samples of
+    its own.
     """
     marks = [TimelineMarks()] if timeline.is_on() else []
     if get_size() == 1:
@@ -108,8 +97,7 @@ def _in_lockstep(
 ) -> list[keras.callbacks.Callback]:
     """Return one callback that runs those of this rank, and those that Keras looks for.
 
-    Ranks may have different callbacks: what they have to agree on depends on those of all. Only
-    those that save need all ranks.
+    Ranks may have different callbacks: what they have to agree on depends on those of all.
     """
     needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
     checkpoints = sum(map(saves_on_all_ranks, kept))
@@ -133,11 +121,7 @@ def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
 
 
 def refuse_own_list(callbacks: Any) -> None:
-    """Refuse a list that does something itself, where it must be taken apart. Local.
-
-    Raises:
-        ValueError: If it is of a class derived from `CallbackList`.
-    """
+    """Refuse a list of a class derived from `CallbackList`, which must be taken apart. Local."""
     if isinstance(callbacks, keras.callbacks.CallbackList) and (
         type(callbacks) is not keras.callbacks.CallbackList
     ):

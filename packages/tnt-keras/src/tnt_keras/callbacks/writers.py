@@ -85,11 +85,7 @@ def saves_on_all_ranks(callback: keras.callbacks.Callback) -> bool:
 
 
 def check_checkpoints(of_ranks: Sequence[int]) -> None:
-    """Refuse other numbers of callbacks that save on some ranks, which would not wait. Pure.
-
-    Raises:
-        ValueError: If ranks have different numbers; says what to do.
-    """
+    """Refuse other numbers of callbacks that save on some ranks, which would not wait. Pure."""
     if len(set(of_ranks)) > 1:
         rank = of_ranks.index(min(of_ranks))
         raise ValueError(

@@ -23,14 +23,8 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Method], _Method]:
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
-    Ranks wait for each other when the call begins, so that a rank that makes another call, or none,
-    is noticed at once. Failures of communication become errors that begin with the user's line and
-    end with the cause; errors of the user's own code are left alone.
-
-    Args:
-        name: Of the call, for messages: "fit".
-        is_local_alone: Whether one rank may make the call in what it runs alone (see `alone`); else
-            that is an error.
+    Ranks wait for each other when it begins, so that a rank in another call, or none, is noticed at
+    once. `is_local_alone`: one rank may make it in what it runs alone (see `alone`).
     """
 
     def decorate(method: _Method) -> _Method:

@@ -1,7 +1,6 @@
 """The public call that is running on this rank, such as `fit`, and what runs on it alone.
 
-All messages of a call carry its name, so that ranks in different calls do not take each other's
-messages for their own.
+All messages of a call carry its name, so that ranks in different calls do not mix them up.
 """
 
 from __future__ import annotations
@@ -16,26 +15,16 @@ from tnt_keras.collectives.user_frames import user_line
 
 @dataclasses.dataclass
 class Call:
-    """A public call of a distributed model.
-
-    Attributes:
-        name: The method, after those in which it was called: "fit", "fit > evaluate".
-        caller: The user's line, such as "train.py:31".
-        outer: The call in which this one was made, None for the outermost.
-        reported: The error by which a call inside of this one has ended, complete for the user.
-    """
+    """A public call of a distributed model, such as "fit > evaluate"."""
 
     name: str
-    caller: str
+    caller: str  # the user's line: "train.py:31"
     outer: Call | None = None
-    reported: Exception | None = None
+    reported: Exception | None = None  # the error, complete for the user, that ended a call inside
     _labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def label(self, purpose: str) -> str:
-        """Return the label of a message, such as "fit: end of training step". Local.
-
-        A label is composed once, since every step sends messages.
-        """
+        """Return the label of a message, "fit: end of training step"; composed once. Local."""
         label = self._labels.get(purpose)
         if label is None:
             label = self._labels[purpose] = f"{self.name}: {purpose}"

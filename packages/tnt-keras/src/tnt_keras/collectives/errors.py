@@ -1,7 +1,6 @@
 """Errors about what must be the same on all ranks, what another rank has met, and their causes.
 
-TensorFlow puts the text of a cause into the description of a graph and changes its class. Here it
-becomes an error of its own class again.
+TensorFlow hides a cause in the text of an error of its own; `cause_of` gives it its class again.
 """
 
 from __future__ import annotations
@@ -24,12 +23,9 @@ class DifferentWeightsError(RuntimeError):
 
 
 class OtherRankError(Exception):
-    """Another rank has failed; the text says which, and why.
+    """Another rank has failed; the text says which, and why. Made by `of_other_rank`.
 
-    Made by `of_other_rank`. tnt-launch knows this name in tracebacks: the other rank is to blame.
-
-    Attributes:
-        kind: What it is besides, so that handlers of the class find it.
+    tnt-launch knows this name in tracebacks: the other rank is to blame.
     """
 
     kind: ClassVar[type[Exception]]
@@ -40,15 +36,7 @@ class OtherRankError(Exception):
 
 
 def of_other_rank(kind: type[Exception], message: str) -> Exception:
-    """Make an error that tells what another rank has met. Local.
-
-    What is raised from a collective call then begins with the user's line, like errors of
-    communication.
-
-    Args:
-        kind: Of which class it is besides, one that is made of a message.
-        message: Names the other rank.
-    """
+    """Return an error of class `kind` that tells what another rank has met. Local."""
     return _class_of_other_rank(kind)(message)  # type: ignore[arg-type]  # a class has a hash
 
 
@@ -76,12 +64,7 @@ _FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.D
 
 
 def cause_of(error: Exception) -> Exception | None:
-    """Return the cause of an error as one of tnt-comm or of Python. Pure.
-
-    Returns:
-        The cause; None if the error has nothing to do with other ranks, such as one that the user's
-        own code raised.
-    """
+    """Return the cause as an error of tnt-comm or Python; None if it is the user's own. Pure."""
     if isinstance(error, (tnt_comm.CommError, OtherRankError)):
         return error
     if isinstance(error, DifferentInputError):

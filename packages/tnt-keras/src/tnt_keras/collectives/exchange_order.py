@@ -17,30 +17,21 @@ _MUST_BE_ORDERED = (
 
 @dataclasses.dataclass
 class _Position:
-    """How far the exchanges of one graph are.
-
-    Attributes:
-        graph: The graph.
-        token: Of the last exchange; None if there was none.
-        has_open_function: Whether a function of a branch or loop has exchanges, and what runs it
-            has not been ordered yet.
-    """
+    """How far the exchanges of one graph are."""
 
     graph: Any
-    token: tf.Tensor | None = None
-    has_open_function: bool = False
+    token: tf.Tensor | None = None  # of the last exchange
+    has_open_function: bool = False  # exchanges in a function whose operation is not ordered yet
 
 
 class ExchangeOrder:
     """The order of the exchanges of a graph, and of those in the functions of branches and loops.
 
-    All ranks come to exchanges in the order in which they were traced. In each graph and function
-    an exchange takes the token of the one before. What runs a function with exchanges, such as an
-    `If` or `While`, is one of those of the graph around it: it is made by `ordered`.
-
-    Functions have automatic control dependencies, as those of `tf.cond`, `tf.while_loop` and
-    `tf.function` do: then what runs them is not complete before their exchanges are, nor does the
-    next iteration of a loop begin.
+    All ranks come to exchanges in the order in which they were traced: in each graph and function
+    an exchange takes the token of the one before, and `ordered` makes what runs a function with
+    exchanges. Such functions need automatic control dependencies, as `tf.cond`, `tf.while_loop` and
+    `tf.function` give them: then what runs them ends after their exchanges, and so does an
+    iteration.
 
     It belongs to the graph that is being traced when it is created.
     """
@@ -57,10 +48,7 @@ class ExchangeOrder:
     def next(self) -> Iterator[tf.Tensor]:
         """Give the token of what comes before the next exchange of the current graph. Local.
 
-        What is traced inside waits for all that a function is given: for its iteration.
-
-        Raises:
-            RuntimeError: If what runs a function with exchanges was not made by `ordered`.
+        What is traced inside waits for all inputs of a function: for its iteration.
         """
         position = self._position()
         if position.has_open_function:
@@ -78,9 +66,7 @@ class ExchangeOrder:
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
         """Make what runs functions with exchanges, in its place among the exchanges. Local.
 
-        Args:
-            make: Makes it, and may make the functions, too. Returns its outputs, or something that
-                depends on it; at least one.
+        `make` returns at least one tensor: the outputs, or what depends on them.
         """
         position = self._position()
         position.has_open_function = False
@@ -92,11 +78,7 @@ class ExchangeOrder:
         return made
 
     def require_complete(self) -> None:
-        """Make sure that all that runs functions with exchanges has been ordered. Local.
-
-        Raises:
-            RuntimeError: If it has not.
-        """
+        """Refuse operations that run functions with exchanges and were not ordered. Local."""
         if any(position.has_open_function for position in self._positions.values()):
             raise RuntimeError(_MUST_BE_ORDERED)
 

@@ -15,21 +15,13 @@ from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
 @dataclasses.dataclass(frozen=True)
 class PlannedCall:
-    """One value of a graph that all ranks exchange.
+    """One value of a graph that all ranks exchange; `what` and `exchange` are equal on all."""
 
-    Attributes:
-        what: What is exchanged, the same on all ranks: "sum of float32 (3, 2)".
-        name: Of the value.
-        line: Of the user's source, "" if there is none.
-        num_bytes: Of this rank's value, 0 if its size is not known.
-        exchange: Of which it is a part, the same on all ranks: "exchange 2 (end)".
-    """
-
-    what: str
+    what: str  # "sum of float32 (3, 2)"
     name: str
-    line: str
-    num_bytes: int = 0
-    exchange: str = ""
+    line: str  # of the user's source, "" if there is none
+    num_bytes: int = 0  # of this rank's value, 0 if not known
+    exchange: str = ""  # "exchange 2 (end)"
 
     def __str__(self) -> str:
         """Return a part of a sentence, without the exchange."""
@@ -44,12 +36,8 @@ def source_of(name: str, line: str) -> str:
 class ExchangePlan:
     """The exchanges of one graph, in the order in which they are traced.
 
-    What a rank exchanges follows from the graph that it has traced; where traces differ, ranks
-    would wait for each other for ever, or take each other's values for their own. So they are
-    compared now and then. Names and lines may differ, and are only shown.
-
-    Args:
-        title: Of the graph, for messages: "train_step 2".
+    Where traces of ranks differ, ranks would wait for ever or take each other's values for their
+    own. So plans are compared now and then; names and lines may differ, and are only shown.
     """
 
     def __init__(self, title: str) -> None:
@@ -60,13 +48,7 @@ class ExchangePlan:
         self._num_logged = 0
 
     def add(self, where: str, calls: Sequence[PlannedCall]) -> None:
-        """Add what ranks exchange together. Local.
-
-        Args:
-            where: "inside": the step goes on with the results; "end": the last exchange of the
-                step; "control flow": a single value in a branch or loop, or of unknown size.
-            calls: What they exchange; nothing is no exchange.
-        """
+        """Add what ranks exchange together; `where` is "inside", "end" or "control flow". Local."""
         if calls:
             exchange = f"exchange {len(self._exchanges) + 1} ({where})"
             calls = [dataclasses.replace(call, exchange=exchange) for call in calls]
@@ -74,14 +56,7 @@ class ExchangePlan:
             self._pending += calls
 
     def agree(self) -> list[str]:
-        """Compare with other ranks what was added since the last time. Collective.
-
-        Returns:
-            The sources of the values on the master rank.
-
-        Raises:
-            tnt_comm.MismatchError: On all ranks, if it differs; names the first difference.
-        """
+        """Compare what is new with other ranks; return its sources on the master. Collective."""
         if get_size() == 1:
             return []
         own, self._pending = list(map(dataclasses.astuple, self._pending)), []

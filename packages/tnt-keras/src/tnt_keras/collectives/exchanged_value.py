@@ -18,13 +18,7 @@ if TYPE_CHECKING:  # the lanes of a partition know nothing of exchanges, nor the
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ExchangedValue:
-    """A request, and what is needed to perform it.
-
-    Attributes:
-        request: What was asked for.
-        form: What travels.
-        label: Says on all ranks which value of which graph it is.
-    """
+    """A request, and what is needed to perform it."""
 
     request: Request
     form: WireForm
@@ -54,11 +48,7 @@ class ExchangedValue:
 
 
 def exchanged_value(request: Request, number: int, graph: str) -> ExchangedValue:
-    """Return what is needed to perform a request. Local.
-
-    Raises:
-        TypeError: If the dtype cannot be exchanged in this way.
-    """
+    """Return what is needed to perform a request; refuse dtypes that cannot travel. Local."""
     kind, value = request.kind, request.value
     if value.dtype in (tf.resource, tf.variant):
         raise TypeError(f"{request.name!r} cannot leave its rank: it is a {value.dtype.name}.")

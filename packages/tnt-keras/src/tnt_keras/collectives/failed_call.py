@@ -1,13 +1,12 @@
 """What follows when a call of all ranks has raised an error on this one.
 
-If it raised on all ranks, such as one about the model, and the script catches it, ranks go on
-together. If it raised on some, such as an operation in a step that only their samples trip, the
-others still wait for them in it, and nothing tells these why. So before the next message a rank
-whose call has failed waits for the others to come out of it as well: in a barrier that only ranks
-whose call has failed enter. Ranks that make another call meanwhile are a mismatch at once; for
-those that stay in the failed one there is a deadline, after which all end with the error.
+If it raised on all ranks and the script catches it, ranks go on together. If it raised on some,
+such as for their samples only, the others wait for them in it. So before its next message a rank
+whose call has failed enters a barrier that only such ranks enter. Ranks in another call are a
+mismatch at once; for those that stay in the failed one there is a deadline, after which all end
+with the error.
 
-An operation that runs on one rank alone, such as `tf.py_function`, cannot have failed on others. So
+An operation that runs on one rank alone, such as `tf.py_function`, cannot have failed on others, so
 that rank ends their wait at once.
 """
 
@@ -40,23 +39,12 @@ _last: list[_Failure] = []  # at most one: collective calls are made in one thre
 
 
 def note_failure(call: Call, error: Exception) -> None:
-    """Remember that a call has raised an error which has left communication intact. Local.
-
-    Args:
-        call: That ends with the error.
-        error: As the script gets it. Its text is kept, and nothing that it refers to.
-    """
+    """Remember by its text an error of a call that left communication intact. Local."""
     _last[:] = [_Failure(call.name, call.caller, type(error).__name__, _cause_in(str(error)))]
 
 
 def give_up(error: Exception) -> None:
-    """End the wait of the other ranks for this one, which has failed alone in a step. Local.
-
-    Ranks cannot communicate any more after that.
-
-    Args:
-        error: That this rank has raised, in what no other rank does.
-    """
+    """End the wait of others for this rank, which failed alone, and all communication. Local."""
     call = current_call()
     name, caller = ("step", "") if call is None else (call.name, call.caller)
     cause = _cause_in(str(error))
@@ -65,13 +53,7 @@ def give_up(error: Exception) -> None:
 
 
 def settle_failure() -> None:
-    """Make sure that the call which failed on this rank has failed on all. Collective if it did.
-
-    Raises:
-        tnt_comm.CommTimeoutError: If other ranks stay in the call; they get an error, too.
-        tnt_comm.PeerLostError: If their wait has ended before.
-        tnt_comm.MismatchError: If they make another call.
-    """
+    """Make sure that the call which failed on this rank has failed on all. Collective if it did."""
     if not _last:
         return
     failure = _last.pop()

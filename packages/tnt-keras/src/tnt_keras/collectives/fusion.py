@@ -12,24 +12,15 @@ from tnt_keras.process.log import logger
 
 @dataclasses.dataclass(frozen=True)
 class Fusion:
-    """How tensors share buckets and travel; by default, everything of one dtype together.
+    """How tensors share buckets and travel; by default, everything of one dtype together."""
 
-    Attributes:
-        threshold_bytes: Tensors are fused into buckets of at least this size; 0 turns fusion off.
-        wire_dtype: What float32 tensors are rounded to while they travel, or None.
-    """
-
-    threshold_bytes: int = 2**62
-    wire_dtype: str | None = None
+    threshold_bytes: int = 2**62  # least size of a bucket; 0: no fusion
+    wire_dtype: str | None = None  # of float32 tensors while they travel
 
 
 @functools.cache
 def gradient_fusion() -> Fusion:
-    """Return how gradients are fused: as the environment says. Collective when called first.
-
-    With `TNT_FUSION_THRESHOLD_KB=auto` the ranks then measure some allreduces, see
-    `tnt_comm.fusion_threshold_for`; with `TNT_WIRE_DTYPE` they measure what that gains and loses.
-    """
+    """Return how gradients are fused, measured if asked for. Collective when called first."""
     threshold_bytes = settings().fusion_threshold_bytes
     if threshold_bytes is None:
         link = tnt_comm.measure_link()

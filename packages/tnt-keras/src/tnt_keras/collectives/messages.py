@@ -1,8 +1,7 @@
 """Collectives between steps, outside of graphs: barrier, sums, broadcast, comparisons.
 
-Every message says what it is: its label holds the public call that is running and what the message
-is for. Where the labels of ranks differ, all of them raise `tnt_comm.MismatchError`, which names
-the calls and the users' lines.
+The label of a message holds the running call and `name`, what it is for. Where labels of ranks
+differ, all raise `tnt_comm.MismatchError`, which names the calls and the users' lines.
 """
 
 from __future__ import annotations
@@ -21,38 +20,24 @@ from tnt_keras.process.rank import MASTER_RANK
 
 
 def allgather(name: str, message: bytes) -> list[bytes]:
-    """Return the messages of all ranks, in rank order. Collective.
-
-    Args:
-        name: What the message is for, the same on all ranks: "weights", "end of epoch".
-        message: The message of this rank; lengths may differ.
-
-    Raises:
-        tnt_comm.MismatchError: On all ranks, if they are in different calls or send messages
-            for different purposes.
-    """
+    """Return the messages of all ranks, of any lengths, in rank order. Collective."""
     label, caller = _label(name)
     parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
     return [part.tobytes() for part in parts]
 
 
 def allgather_json(name: str, value: Any) -> list[Any]:
-    """Return what all ranks give, in rank order, in the form that JSON gives it. Collective."""
+    """Return the values of all ranks, as JSON keeps them, in rank order. Collective."""
     return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
 
 
 def attempt(
     name: str, action: Callable[[], Any], told: Callable[[Exception], Any]
 ) -> tuple[Any, Exception | None, list[Any]]:
-    """Do something on this rank that may fail, and tell all ranks whether it did. Collective.
+    """Do what may fail on this rank; return result or error, and what each rank told. Collective.
 
-    Args:
-        name: As for `allgather`.
-        action: Must not wait for other ranks.
-        told: Makes of the error what others are told, as JSON knows it.
-
-    Returns:
-        What the action returned, or else its error; and what each rank has told, None if nothing.
+    `action` must not wait for other ranks. `told` makes JSON of an error; without one a rank tells
+    None.
     """
     result: Any = None
     error: Exception | None = None
@@ -70,27 +55,13 @@ def barrier(name: str) -> None:
 
 
 def allreduce(name: str, array: np.ndarray[Any, Any], op: str = "sum") -> np.ndarray[Any, Any]:
-    """Return the arrays of all ranks, combined element by element. Collective.
-
-    Args:
-        name: As for `allgather`.
-        array: Of the same shape and dtype on all ranks.
-        op: "sum", "min" or "max".
-    """
+    """Return the elementwise "sum", "min" or "max" of the arrays of all ranks. Collective."""
     label, caller = _label(name)
     return np.asarray(tnt_comm.allreduce(array, op, label=label, caller=caller))
 
 
 def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array of the master rank. Collective.
-
-    Args:
-        name: As for `allgather`.
-        array: Of any dtype that a variable can have; shape and dtype are those of all ranks.
-
-    Raises:
-        tnt_comm.MismatchError: As for `allgather`, or if the numbers of bytes differ.
-    """
+    """Return the array of the master rank, as bytes of this rank's dtype and shape. Collective."""
     # As bytes, since not every dtype of TensorFlow can be sent.
     raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
     label, caller = _label(name)

@@ -18,15 +18,9 @@ _LOW_BITS = np.int64(2**32 - 1)
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """What one value of a nest is.
+    """What one value of a nest is."""
 
-    Attributes:
-        kind: Class of Python numbers; `np.generic`, `np.ndarray` or `tf.Tensor` for others.
-        dtype: Of its elements.
-        shape: Empty for scalars.
-    """
-
-    kind: type
+    kind: type  # class of Python numbers, `np.generic`, `np.ndarray` or `tf.Tensor`
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
 
@@ -53,15 +47,7 @@ class Leaf:
 
 
 def leaf_of(value: Any) -> Leaf:
-    """Return what a value is. Local.
-
-    Args:
-        value: A number, a NumPy scalar or array, or an eager tensor.
-
-    Raises:
-        TypeError: If it is of another kind.
-        ValueError: If its dtype, or an int of its size, cannot be sent.
-    """
+    """Return what a value is; refuse kinds, dtypes and ints that cannot be sent. Local."""
     kind = _kind_of(value)
     array = as_array(value)
     tnt_comm.arrays.dtype_name(array.dtype)
@@ -69,19 +55,10 @@ def leaf_of(value: Any) -> Leaf:
 
 
 def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
-    """Return what each value of a nest is for its messages, which ranks compare. Local.
+    """Return a label for each value of a nest, or one for an empty nest. Local.
 
-    They differ where structures do: the first value that is elsewhere on another rank, or alone an
-    array, is in the first messages that do not belong together.
-
-    Args:
-        nest: The values.
-        leaves: Of the nest, in its order.
-        name: Of the operation.
-
-    Returns:
-        One text for each leaf, such as "TensorAllreducer: scalar 1 of 2 at ['loss']"; one for all
-        of a nest without values.
+    Labels differ where structures do, so that ranks notice it in the first messages that do not
+    fit: "TensorAllreducer: scalar 1 of 2 at ['loss']".
     """
     if not leaves:
         return [f"{name}: no values"]
@@ -93,11 +70,7 @@ def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
 
 
 def flattened(nest: Any) -> list[Any]:
-    """Return the values of a nest, dicts in the order of their sorted keys. Local.
-
-    Raises:
-        TypeError: If the keys of a dict cannot be sorted.
-    """
+    """Return the values of a nest, dicts in the order of their sorted keys. Local."""
     try:
         return list(tf.nest.flatten(nest))
     except TypeError as error:
@@ -108,11 +81,7 @@ def flattened(nest: Any) -> list[Any]:
 
 
 def as_array(value: Any) -> Array:
-    """Return a copy of a value, which stays as it is while it is sent. Local.
-
-    Raises:
-        ValueError: If it is an int of more than 64 bits.
-    """
+    """Return a copy of a value, which stays as it is while it is sent. Local."""
     if _kind_of(value) is not int:
         return np.array(value)
     try:
@@ -124,13 +93,9 @@ def as_array(value: Any) -> Array:
 
 
 def halves_of(number: Array) -> Array:
-    """Return an int64 as two, whose sums over less than 2**31 members do not wrap around. Local.
+    """Return `[high, low]` of an int64 `high * 2**32 + low`, low in [0, 2**32). Local.
 
-    Args:
-        number: `high * 2**32 + low`, a scalar.
-
-    Returns:
-        `[high, low]`, with low in [0, 2**32).
+    Sums of halves over less than 2**31 members do not wrap around.
     """
     return np.array([number >> 32, number & _LOW_BITS])
 

@@ -1,8 +1,7 @@
 """Allow collective calls of one thread at a time.
 
-Ranks find what belongs together by the order of their calls. Two threads have no order that is the
-same on all ranks, so that their calls would meet other calls there. Besides, a step replaces
-methods of Keras for all threads while it is traced.
+Ranks match calls by their order, and that of two threads differs from rank to rank. Besides, a step
+replaces methods of Keras for all threads while it is traced.
 """
 
 from __future__ import annotations
@@ -19,18 +18,7 @@ _running = ""  # the outermost call, in words
 
 @contextlib.contextmanager
 def only_in_this_thread(name: str, caller: str) -> Iterator[None]:
-    """Refuse collective calls of other threads inside a with-block. Local.
-
-    Calls within calls, such as `evaluate` in a callback of `fit`, belong to the same thread and are
-    allowed.
-
-    Args:
-        name: Of the call that begins: "fit".
-        caller: The user's line that made it, "" if not known.
-
-    Raises:
-        RuntimeError: If a call of another thread is running; names both.
-    """
+    """Refuse collective calls of other threads, not calls within calls, in a with-block. Local."""
     global _running
     call = f"`{name}` ({caller})" if caller else f"`{name}`"
     thread = threading.current_thread().name

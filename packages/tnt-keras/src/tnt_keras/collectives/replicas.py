@@ -20,27 +20,14 @@ _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """The first place at which lists of ranks differ.
-
-    Attributes:
-        index: Of the place in the lists.
-        ranks: The ranks whose entry is not that of the master rank; at least one.
-    """
+    """The first place at which lists of ranks differ."""
 
     index: int
-    ranks: list[int]
+    ranks: list[int]  # at least one
 
 
 def compare_arrays(name: str, arrays: Iterable[np.ndarray[Any, Any]]) -> Difference | None:
-    """Compare lists of arrays bit by bit, through checksums. Collective.
-
-    Args:
-        name: What the arrays are, the same on all ranks.
-        arrays: The list of this rank; all have equally many.
-
-    Returns:
-        The first difference, None if the lists of all ranks are the same.
-    """
+    """Return where equally long lists of arrays differ in any bit, by checksums. Collective."""
     digests = b"".join(_digest(array) for array in arrays)
     return first_difference(
         [
@@ -55,15 +42,8 @@ def require_same(
 ) -> None:
     """Make sure that lists of texts, perhaps of different lengths, are the same. Collective.
 
-    Args:
-        name: What the texts are, the same on all ranks.
-        texts: The list of this rank.
-        sentence: Of the error, with {masters} and {other} for the first texts that differ, those of
-            the ranks {master} and {rank}.
-        missing: What a rank whose list is shorter has there.
-
-    Raises:
-        DifferentInputError: On all ranks, if they differ.
+    `sentence` has places {masters}, {master}, {other}, {rank} for the first texts that differ and
+    whose they are; `missing` stands for an entry of a shorter list.
     """
     message = json.dumps(list(texts)).encode()
     if len(set(allgather(name, hashlib.sha1(message, usedforsecurity=False).digest()))) == 1:
@@ -81,14 +61,7 @@ def require_same(
 
 
 def first_difference(of_ranks: Sequence[Sequence[Any]]) -> Difference | None:
-    """Return where lists of ranks first differ from that of the master rank. Pure.
-
-    Args:
-        of_ranks: The lists, in rank order. They may be of different lengths.
-
-    Returns:
-        None if all are equal.
-    """
+    """Return where lists of ranks, of any lengths, first differ from the master's. Pure."""
     for index, entries in enumerate(itertools.zip_longest(*of_ranks)):
         ranks = [rank for rank, entry in enumerate(entries) if entry != entries[MASTER_RANK]]
         if ranks:

@@ -13,16 +13,10 @@ from tnt_keras.collectives.fusion import Fusion, announce
 
 @dataclasses.dataclass(frozen=True)
 class Summand:
-    """A tensor that is to be summed over ranks.
+    """A tensor that is to be summed over ranks."""
 
-    Attributes:
-        name: For messages, the same on all ranks.
-        dtype: Name of a dtype of tnt-comm.
-        num_elements: Its size.
-    """
-
-    name: str
-    dtype: str
+    name: str  # for messages, the same on all ranks
+    dtype: str  # name of a dtype of tnt-comm
     num_elements: int
 
     @property
@@ -44,30 +38,18 @@ _Sizes: TypeAlias = tuple[tuple[str, int], ...]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Place:
-    """One of the tensors of a reducer.
-
-    Attributes:
-        reducer: The reducer.
-        tensor_id: Number of the tensor in its plan.
-    """
+    """One of the tensors of a reducer."""
 
     reducer: tnt_comm.GradientReducer
-    tensor_id: int
+    tensor_id: int  # number in its plan
 
 
 class SharedReducers:
-    """Reducers for lists of summands; lists of the same sizes share one.
+    """Reducers for lists of summands; lists of the same dtypes and sizes share one.
 
-    Sums do not depend on which place a summand has, so that places are given by dtype and size; of
-    those of one size a summand gets the one that bears its name, if names are expected to be the
-    same.
-
-    Args:
-        name: Of the reducers, for messages.
-        choose_fusion: Called before the first one is made, on all ranks.
-        phase: Names, for the timeline, what happens while the summands come into being.
-        are_alike: Whether lists with other names are expected: names in messages say so, and names
-            are not looked at, so that they may differ between ranks.
+    Sums do not depend on the place of a summand, so it may be any of its dtype and size: the one
+    that bears its name, unless lists `are_alike` but for their names, which may differ between
+    ranks then. `phase` names, for the timeline, what happens while the summands come into being.
     """
 
     def __init__(
@@ -84,9 +66,9 @@ class SharedReducers:
         self._reducers: dict[_Sizes, _PlannedReducer] = {}
 
     def places(self, summands: Sequence[Summand]) -> list[Place]:
-        """Return a place for each summand, in the order in which they come into being.
+        """Return a place for each summand, all in one reducer. Collective unless there is one.
 
-        All are in one reducer. Collective unless there is one.
+        Summands are given in the order in which they come into being.
         """
         if not summands:
             return []
@@ -112,11 +94,7 @@ class SharedReducers:
 
 
 class SharedGatherers:
-    """Gatherers that are made when they are needed. A list of rows takes the first ones.
-
-    Args:
-        name: Of the gatherers, for messages.
-    """
+    """Gatherers that are made when they are needed; a list of rows takes the first ones."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -130,13 +108,9 @@ class SharedGatherers:
 
 
 def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name: bool) -> list[int]:
-    """Return the index of a place for each summand, each once. Pure.
+    """Return the index of a place of its dtype and size for each summand, each place once. Pure.
 
-    Args:
-        places: What the places were made for; as many of each dtype and size as there are summands.
-        summands: What they are wanted for.
-        by_name: Whether a summand gets the place that was made for its name, if there is one; then
-            the names must be the same on all ranks.
+    `by_name`: a summand gets the place that was made for its name, which ranks must have alike.
     """
     with_name = _grouped(range(len(places) if by_name else 0), lambda index: places[index])
     ids = [with_name[each].popleft() if with_name[each] else None for each in summands]

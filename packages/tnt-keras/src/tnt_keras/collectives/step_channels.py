@@ -21,25 +21,17 @@ Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 class Part:
     """A value that all ranks exchange.
 
-    Attributes:
-        owner: What begins nothing new for this value before it has finished.
-        start: Begins without waiting for other ranks. Given 1, as `ops.variable_of_one` holds it,
-            returns the token of the start, and what waits: given the barrier, it returns the token
-            of the finish and the result. Each is called once.
+    `start`, given 1 as `ops.variable_of_one` holds it, returns the token of the start and what
+    waits. That, given the barrier, returns the token of the finish and the result. Each is called
+    once.
     """
 
-    owner: Hashable
+    owner: Hashable  # begins nothing new for this value before it has finished
     start: Callable[[tf.Tensor], tuple[tf.Tensor, Finish]]
 
 
 class ExchangeChannels:
-    """The objects of tnt-comm for exchanges of one purpose.
-
-    Args:
-        totals: For sums.
-        rows: For rows, and what rank 0 gives the others.
-        updates: For sums that reach an optimizer's update, if they are not like others.
-    """
+    """The objects of tnt-comm for exchanges of one purpose; `updates` are sums for optimizers."""
 
     def __init__(
         self, totals: SharedReducers, rows: SharedGatherers, updates: SharedReducers | None = None
@@ -51,11 +43,9 @@ class ExchangeChannels:
     def parts(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
     ) -> dict[ExchangedValue, Part]:
-        """Return those of an exchange that start: sums and rows. Collective unless all is there.
+        """Return what starts at once: planned sums and rows. Collective unless all is there.
 
-        Args:
-            values: What is exchanged.
-            names: Theirs, for messages, the same on all ranks.
+        `names` are for messages, the same on all ranks.
         """
         summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
         summands = {self._updates: {}, self._totals: {}}
@@ -83,16 +73,7 @@ class StepChannels:
     wants; all others of an exchange are one bucket for each dtype, and never rounded. The last
     exchange of a graph has objects of its own, since its sums start before others are finished.
 
-    Graphs refer to these objects by number: they can run as long as this object lives. Its memory
-    is freed with it.
-
-    Args:
-        title: Of the step, for messages: "train_step".
-
-    Attributes:
-        at_end: For the last exchange of a graph.
-        inside: For all others.
-        in_control_flow: The gatherer for single values.
+    Graphs refer to these objects by number: they can run as long as this object lives, no longer.
     """
 
     def __init__(self, title: str) -> None:

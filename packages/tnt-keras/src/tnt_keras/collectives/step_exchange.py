@@ -26,29 +26,21 @@ class StepExchange:
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
     tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
     object of tnt-comm serves for the second time in a graph they wait until it has finished. Values
-    that are combined otherwise than by a sum, or whose size is known only when the graph runs, are
-    combined after the barrier.
+    that are combined otherwise than by a sum, or whose size is known only when the graph runs,
+    follow the barrier.
 
     Groups come one after the other: no operation of a group waits before all starts of its group
     and all of the previous group are done on this rank. Then there is no cycle of waiting among
     ranks, however few threads they have: at the first group at which a rank waits, every other rank
     either waits in it too, hence has made its starts, or is not blocked and will make them.
 
-    Single values that are exchanged in a branch or loop are `blocking`, and others may be: between
-    groups, one after the other, in the order in which they are traced. What runs the functions of
-    branches and loops is made by `ordered`.
+    Single values are `blocking` between groups, also in branches and loops, in the order of the
+    trace. What runs the functions of branches and loops is made by `ordered`.
 
-    Every rank must ask for the same in the same order. Ranks compare that while the graph is
-    traced. What travels without a plan is compared again whenever it does.
-
-    It belongs to the graph that is being traced when it is created. On one rank, results are the
-    values themselves.
-
-    Args:
-        channels: Perform the exchanges. The graph can run as long as they live.
-
-    Attributes:
-        num_buckets: In how many buckets gradients travel.
+    Every rank must ask for the same in the same order, which ranks compare while the graph is
+    traced; what travels without a plan is compared again whenever it does. An exchange belongs to
+    the graph that is being traced when it is created, which can run as long as the channels live.
+    On one rank, results are the values themselves.
     """
 
     def __init__(self, channels: StepChannels) -> None:
@@ -62,31 +54,15 @@ class StepExchange:
         self.num_buckets = 0
 
     def ask(self, request: Request) -> None:
-        """Remember a value; it takes part in the next `flush`. Local.
-
-        Raises:
-            TypeError: If the dtype cannot be exchanged in this way.
-        """
+        """Remember a value; it takes part in the next `flush`. Local."""
         self._asked.append(self._value_of(request))
 
     def flush(self, last: bool) -> list[tf.Tensor]:
-        """Exchange all that was asked for since the last time. Collective.
+        """Exchange all that was asked for; results are bitwise the same on all. Collective.
 
-        Args:
-            last: Whether the step goes on without rows of other ranks, so that it is the last
-                exchange, as a rule. Called with True at the end also if nothing was asked for, it
-                compares what ranks have not compared yet.
-
-        Returns:
-            The results, in the order in which they were asked for: bitwise the same on all ranks.
-            The shape of what was broadcast is not known.
-
-        Raises:
-            RuntimeError: In a branch or loop, or if what runs one was not made by `ordered`.
-            tnt_comm.MismatchError: If ranks are going to exchange different things.
-            tf.errors.OpError: When the graph runs, if it fails: `UnavailableError` if a rank was
-                lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called
-                different things.
+        `last`: the step goes on without rows of other ranks. Called so at the end even without
+        values, it compares what ranks have not compared yet. The shape of what was broadcast is not
+        known.
         """
         if self._order.is_in_function():
             raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
@@ -105,23 +81,10 @@ class StepExchange:
         return [results[value] for value in values]
 
     def blocking(self, request: Request) -> tf.Tensor:
-        """Exchange a value at once, also in a branch or loop. Collective.
+        """Exchange a value at once, also in a branch or loop, unfused and unrounded. Collective.
 
-        It is performed as often as the graph comes to it, whether its result is used or not. All
-        ranks must take the same branches, and as many iterations. What runs the function of a
-        branch or loop is made by `ordered`.
-
-        Args:
-            request: The value. It is not fused with others, and never rounded.
-
-        Returns:
-            The result, bitwise the same on all ranks.
-
-        Raises:
-            TypeError: As `ask`.
-            RuntimeError: If what runs another function with exchanges was not made by `ordered`.
-            tnt_comm.MismatchError: As `flush`.
-            tf.errors.OpError: As `flush`.
+        It is performed as often as the graph comes to it, whether its result is used or not: all
+        ranks must take the same branches, and as many iterations.
         """
         value = self._value_of(request)
         self._plan.add("control flow", [value.planned])
@@ -134,17 +97,10 @@ class StepExchange:
         return value.form.restore(result)
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation that runs functions with exchanges, such as a `While` or `If`. Local.
+        """Make an operation, such as a `While`, that runs functions with exchanges. Local.
 
-        It comes after all exchanges that were traced, and before all that follow. Its functions
-        have automatic control dependencies, as those that `tf.function` traces.
-
-        Args:
-            make: Makes the operation, and may make its functions, too. Returns its outputs, or
-                something that depends on it; at least one.
-
-        Returns:
-            What `make` returns.
+        It comes after all exchanges that were traced, and before all that follow; see
+        `ExchangeOrder`.
         """
         return make() if get_size() == 1 else self._order.ordered(make)
 

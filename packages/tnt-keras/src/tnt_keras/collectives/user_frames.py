@@ -15,11 +15,7 @@ _NOT_THE_USER = {
 
 
 def user_line() -> str:
-    """Return file and line of the user's code that called us, such as "train.py:31". Local.
-
-    Returns:
-        The nearest such line, or "" in a thread that the user has not started.
-    """
+    """Return the user's nearest line, such as "train.py:31"; "" in a thread of others. Local."""
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if _package(frame) not in _NOT_THE_USER:

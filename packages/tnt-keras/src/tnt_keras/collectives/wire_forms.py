@@ -17,18 +17,11 @@ _PARTS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WireForm:
-    """What travels in the place of a tensor.
+    """What travels in the place of a tensor."""
 
-    Attributes:
-        kind: "sum", "prod", "min", "max", "and" or "or"; "gather" where the tensors of all ranks
-            travel as rows.
-        value: Of a dtype that tnt-comm has, unless it is gathered.
-        restore: Makes the result of what was received.
-    """
-
-    kind: str
-    value: tf.Tensor
-    restore: Callable[[tf.Tensor], tf.Tensor]
+    kind: str  # a reduction, or "gather" where tensors travel as rows
+    value: tf.Tensor  # of a dtype that tnt-comm has, unless gathered
+    restore: Callable[[tf.Tensor], tf.Tensor]  # received tensor -> result
 
 
 def wire_form(kind: str, value: tf.Tensor) -> WireForm:
@@ -37,13 +30,6 @@ def wire_form(kind: str, value: tf.Tensor) -> WireForm:
     Unsigned integers travel as signed ones of the same bits, of which sums and products have the
     same bits, too; for a minimum or maximum the highest bit is flipped, which keeps the order.
     Complex numbers are added up as pairs of reals; for a product all of them travel.
-
-    Args:
-        kind: "sum", "prod", "min", "max", "and" or "or".
-        value: Tensor of any dtype that has this reduction.
-
-    Raises:
-        TypeError: If its dtype has not.
     """
     dtype = value.dtype
     if _is_native(kind, dtype):

@@ -9,9 +9,8 @@ A sample comes this way:
 3. Of the kinds, `tf.data` is left to tnt-data, and `arrays` are a dataset of positions.
    `distribute_python` has what Python code makes: `py_dataset` orders the batches of a `PyDataset`
    alike on all ranks, `generator_reader` reads a generator ahead.
-4. `distributed_input` applies to the part what each batch needs, such as the weights that
-   `class_weights` adds to it. Then Keras reads it, and a step of the model receives it.
+4. `distributed_input` applies to the part what each batch needs, such as `class_weights`. Then
+   Keras reads it, and a step of the model receives it.
 
-`seed` holds the one seed for orders that the user leaves open. `legacy_dataset` is no part of the
-way: it is the class `Dataset` of earlier versions.
+`legacy_dataset` is no part of the way: it is the class `Dataset` of earlier versions.
 """

@@ -13,12 +13,7 @@ from tnt_keras.inputs.arguments import InputArguments
 
 
 def check_input(given: InputArguments) -> None:
-    """Refuse what cannot be distributed, before anything else happens. Local.
-
-    Raises:
-        ValueError: If arguments contradict each other; says which and what to do.
-        TypeError: If `x` is of a kind that cannot be distributed, or a size is no integer.
-    """
+    """Refuse arguments that cannot be distributed or contradict each other. Local."""
     names = given.keywords
     if given.micro_batch_size is not None:
         _check_micro_batch_size(given, given.micro_batch_size)
@@ -89,11 +84,7 @@ def _brief(value: Any) -> str:
 
 @contextlib.contextmanager
 def errors_naming(x: str, micro_batch_size: str) -> Iterator[None]:
-    """Rename arguments in errors of tnt-data as the user's script calls them. Local.
-
-    Raises:
-        tnt_data.DataError: The one that is raised inside, of the same class, with other names.
-    """
+    """Rename arguments in errors of tnt-data as the user's script calls them. Local."""
     try:
         yield
     except tnt_data.DataError as error:

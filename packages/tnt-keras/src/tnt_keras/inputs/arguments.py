@@ -20,15 +20,7 @@ _DEFAULT_BATCH_SIZE = 32  # of Keras
 
 @dataclasses.dataclass(frozen=True)
 class Keywords:
-    """What the arguments of one input are called in the user's script.
-
-    Attributes:
-        x: The samples.
-        batch_size: Size of the global batch.
-        micro_batch_size: Samples of each rank in a step.
-        distribute: Whether ranks share the samples.
-        steps: Steps of an epoch.
-    """
+    """What the arguments of one input are called in the user's script."""
 
     x: str = "x"
     batch_size: str = "batch_size"
@@ -52,48 +44,27 @@ EVALUATION = Keywords(steps="steps")
 class InputArguments:
     """One input as the user gave it, for training, validation, evaluation or prediction.
 
-    Attributes:
-        x: A `tf.data.Dataset`, a `keras.utils.PyDataset`, a generator, or a structure of arrays or
-            tensors of shape `(samples, ...)`. None where there is no validation.
-        y: Targets, likewise; None unless `x` are arrays.
-        sample_weight: Weights, likewise; None unless `x` are arrays.
-        batch_size: Size of the global batch for arrays, None means that all are seen in `steps`, or
-            else 32; None otherwise.
-        micro_batch_size: Samples of each rank in a step, if the user asked for a number.
-        distribute: False if each rank is given samples of its own.
-        steps: Steps of an epoch, None for all there are.
-        verify: Whether ranks compare what they read: all of it, nothing, or (None) some rows of
-            what Python code makes, unless it draws random numbers.
-        needs_equal_steps: Whether ranks with samples of their own need the same number of steps.
-            They do not in `predict`, where no rank waits for another.
-        keywords: What the arguments are called in the user's script.
-        may_differ: Whether components of a dataset's elements may have other numbers of rows than
-            there are samples, such as the nodes and edges of graphs.
+    `x`, `y` and `sample_weight` are structures of arrays of shape `(samples, ...)`; or `x` alone, a
+    `tf.data.Dataset`, a `keras.utils.PyDataset` or a generator. `x` is None without validation.
     """
 
     x: Any
     y: Any = None
     sample_weight: Any = None
-    batch_size: int | None = None
-    micro_batch_size: int | None = None
-    distribute: bool = True
-    steps: int | None = None
-    verify: bool | None = None
-    needs_equal_steps: bool = True
+    batch_size: int | None = None  # global, of arrays; None: all in `steps`, or else 32
+    micro_batch_size: int | None = None  # samples of each rank in a step
+    distribute: bool = True  # False: each rank has samples of its own
+    steps: int | None = None  # of an epoch, None for all
+    verify: bool | None = None  # ranks compare all; None: some of what Python code makes
+    needs_equal_steps: bool = True  # not in `predict`, where no rank waits
     keywords: Keywords = TRAINING
-    may_differ: bool = True
+    may_differ: bool = True  # components may have other numbers of rows: graphs
 
     @classmethod
     def of_call(
         cls, given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
     ) -> InputArguments:
-        """Take the arguments of one input out of those of a call. Local.
-
-        Args:
-            given: All arguments of `fit`, `evaluate` or `predict`.
-            keywords: Those of the input.
-            needs_equal_steps: As above.
-        """
+        """Take the arguments of one input out of all those of a call. Local."""
         if keywords is VALIDATION:
             x, y, weight = keras.utils.unpack_x_y_sample_weight(given["validation_data"])
         else:
@@ -153,16 +124,8 @@ def complete_validation(
 ) -> tuple[InputArguments, InputArguments]:
     """Give arrays for validation what Keras takes from those for training. Local.
 
-    Args:
-        training: The samples for training.
-        validation: Those for validation, if the user passed some.
-        fraction: The last part of the arrays for training that is for validation, in (0, 1), or 0.
-
-    Returns:
-        The samples for training that are left, and those for validation.
-
-    Raises:
-        ValueError: If samples cannot be split off, or a part would be empty.
+    `fraction` is `validation_split`, in (0, 1), or 0. Returns what is left for training, and
+    validation.
     """
     if fraction and validation.x is None:
         training, validation = _split_off_validation(training, validation, fraction)

@@ -34,12 +34,7 @@ def num_rows(leaf: Any) -> int:
 
 
 def without_pandas(leaf: Any) -> Any:
-    """Return the numpy array that Keras makes of a table or column of pandas. Local.
-
-    Args:
-        leaf: A `DataFrame` becomes an array of shape `(samples, columns)`, a `Series` one of shape
-            `(samples, 1)`; anything else stays as it is.
-    """
+    """Return the array that Keras makes of pandas, `(samples, 1)` of a `Series`. Local."""
     pandas = sys.modules.get("pandas")  # without it, nothing is an object of pandas
     if pandas is None or not isinstance(leaf, (pandas.DataFrame, pandas.Series)):
         return leaf
@@ -54,9 +49,7 @@ def without_pandas(leaf: Any) -> Any:
 def as_tensor(leaf: Any) -> Any:
     """Return the tensor that a step of Keras receives: floating-point numbers are `floatx`. Local.
 
-    Args:
-        leaf: An array or tensor, or None, which stays None. What is sparse becomes a sparse tensor
-            with its entries in the order of rows.
+    What is sparse becomes a sparse tensor with its entries in the order of rows; None stays None.
     """
     if leaf is None:
         return None

@@ -25,28 +25,15 @@ _as_it_is = tf.autograph.experimental.do_not_convert  # which takes seconds, for
 class Arrays:
     """Samples in arrays, with a dataset of their positions.
 
-    Ranks share positions instead of samples, since a rank then pays next to nothing for the rows of
-    others.
-
-    Attributes:
-        arrays: Structure of tensors of shape `(samples, ...)`, as a step receives batches of it.
+    Ranks share positions, since a rank then pays next to nothing for the rows of others. `arrays`
+    is a structure of tensors of shape `(samples, ...)`, of which a step receives batches.
     """
 
     arrays: Any
 
     @classmethod
     def pack(cls, x: Any, y: Any, sample_weight: Any) -> Arrays:
-        """Pack the arrays that a method of Keras is given. Local.
-
-        Args:
-            x: Structure of arrays or tensors of shape `(samples, ...)`.
-            y: Likewise, or None.
-            sample_weight: Likewise, or None. One array counts for all of several targets.
-
-        Raises:
-            ValueError: If the arrays differ in their number of samples, or weights do not fit to
-                the targets.
-        """
+        """Pack the arrays of a method of Keras; one of weights counts for all targets. Local."""
         sample_weight = _for_each_target(sample_weight, y)
         element = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
         element = keras.tree.lists_to_tuples(element)  # tf.data takes a list for a tensor
@@ -109,17 +96,13 @@ class Arrays:
         return self.positions(batch_size, shuffle=False).map(mixed)
 
     def rows_at(self, positions: tf.Tensor) -> Any:
-        """Return the samples at some positions. Local.
-
-        Args:
-            positions: int64 tensor of shape `(rows,)`.
-        """
+        """Return the samples at int64 positions of shape `(rows,)`. Local."""
         return tf.nest.map_structure(
             lambda leaf: None if leaf is None else rows_at(leaf, positions), self.arrays
         )
 
     def fingerprint(self, num_rows: int | None = None) -> int:
-        """Return a number by which ranks compare some samples, spread over all, or all. Local."""
+        """Return a number by which ranks compare all samples, or some spread over all. Local."""
         if num_rows is None or num_rows >= self.num_samples:
             return int(tnt_data.fingerprint_of(self.arrays))
         positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
@@ -132,15 +115,7 @@ class Arrays:
 
 
 def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
-    """Split samples into those for training and the last ones for validation, as Keras does. Local.
-
-    Args:
-        arrays: Structure of arrays of shape `(samples, ...)`; leaves may be None.
-        fraction: Part for validation, in (0, 1).
-
-    Raises:
-        ValueError: If a part would be empty.
-    """
+    """Split off the last samples for validation, a part in (0, 1), as Keras does. Local."""
     arrays = keras.tree.map_structure(without_pandas, arrays)
     num_samples = num_rows(next(leaf for leaf in keras.tree.flatten(arrays) if leaf is not None))
     at = math.floor(num_samples * (1.0 - fraction))

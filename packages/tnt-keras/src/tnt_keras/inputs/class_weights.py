@@ -1,10 +1,10 @@
 """Turn class weights into sample weights.
 
-Keras does so in two ways, which differ for labels outside of `0 ... max(class_weight)`. In arrays,
-and in the batches of a `PyDataset`, any label without a weight has the weight 1, negative ones
-included. In a dataset there is a table of the weights, and a label outside of it is an error. Only
-the rank that holds such a label could raise it, so batches carry it into the step, where ranks
-compare what they have read and all raise.
+Keras does so in two ways, which differ for labels without a weight. In arrays, and in the batches
+of a `PyDataset`, any of them has the weight 1, negative ones included. In a dataset there is a
+table for `0 ... max(class_weight)`, and a label outside of it is an error. Only the rank that holds
+such a label could raise it, so batches carry it into the step, where ranks compare what they have
+read and all raise.
 """
 
 from __future__ import annotations
@@ -28,20 +28,10 @@ _SEVERAL_OUTPUTS = "`class_weight` needs a model with a single output."
 
 
 def class_weights_of(y: Any, sample_weight: Any, class_weight: dict[int, float]) -> np.ndarray:
-    """Return the weights of the classes of all samples in an array. Local.
+    """Return the weights of the classes of all samples in an array, shape `(samples,)`. Local.
 
-    Args:
-        y: Labels of shape `(samples,)` or `(samples, 1)`, rounded, or `(samples, classes)`, of
-            which the largest counts.
-        sample_weight: The user's, which must be None.
-        class_weight: Weights by class, as for `fit`; 1 for others, also for negative ones.
-
-    Returns:
-        Array of shape `(samples,)`.
-
-    Raises:
-        ValueError: If there are weights already, several targets or none, or several classes of one
-            sample.
+    Labels have shape `(samples,)` or `(samples, 1)`, rounded, or `(samples, classes)`, of which the
+    largest counts. Classes without a weight have 1, also negative ones.
     """
     if sample_weight is not None:
         raise ValueError(_TOGETHER)
@@ -63,13 +53,9 @@ def class_weights_of(y: Any, sample_weight: Any, class_weight: dict[int, float])
 
 
 class WeightTable:
-    """The weights of the classes `0 ... max(class_weight)`, for the batches of a dataset.
+    """The weights, by default 1, of the classes `0 ... max(class_weight)`, for a dataset's batches.
 
-    All methods take batches `(x, y)` and give them the weights of their classes, `(x, y,
-    sample_weight)`. They raise `ValueError` if there are weights already, or several targets.
-
-    Args:
-        class_weight: Weights by class, as for `fit`; 1 for others up to the largest one.
+    Methods give batches `(x, y)` the weights of their classes, `(x, y, sample_weight)`.
     """
 
     def __init__(self, class_weight: dict[int, float]) -> None:
@@ -78,12 +64,7 @@ class WeightTable:
         )
 
     def weigh(self, batch: Any) -> tuple[Any, Any, tf.Tensor]:
-        """Return a batch with weights. Local.
-
-        Args:
-            batch: Of a rank that is alone. Reading a label that is not in the table is an error of
-                TensorFlow.
-        """
+        """Return a batch with weights, on one rank: TensorFlow refuses unknown labels. Local."""
         x, y, labels = _with_labels(batch)
         return x, y, tf.gather(self._weights, labels)
 
@@ -101,11 +82,10 @@ class WeightTable:
         return LocalBatch(*self._weigh_known(batch))
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
-        """Return a batch with weights, and its first label that is not in the table.
+        """Return a batch with weights, and its first label outside of the table, or `NO_LABEL`.
 
-        Labels that are not in the table become 0 in the batch, so that no loss fails on this rank
-        alone before all ranks do. The one that is returned is an int64 scalar, `NO_LABEL` if there
-        is none.
+        Such labels become 0 in the batch, so that no loss fails on this rank alone before all ranks
+        do.
         """
         x, y, labels = _with_labels(batch)
         is_known = (labels >= 0) & (labels < tf.size(self._weights))

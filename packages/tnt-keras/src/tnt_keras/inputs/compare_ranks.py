@@ -26,9 +26,6 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
 
     Callbacks and `verbose` may differ, and so may sizes of batches where each rank has samples of
     its own. Data are compared elsewhere.
-
-    Raises:
-        DifferentInputError: On all ranks, if one differs; names it and two of its values.
     """
     free = {name for each in (TRAINING, VALIDATION, EVALUATION) for name in _free(given, each)}
     own = {name: repr(value) for name, value in given.items() if name not in free | _NOT_COMPARED}
@@ -52,17 +49,7 @@ def _free(given: Mapping[str, Any], keywords: Keywords) -> list[str]:
 def require_same_pipeline(
     pipeline: tnt_data.Pipeline, elements: str, batch_size: int | None, keywords: Keywords
 ) -> None:
-    """Compare what is cheap to tell of a dataset and decides which samples come when. Collective.
-
-    Args:
-        pipeline: The dataset of global batches or samples.
-        elements: Describes its elements.
-        batch_size: Size of the global batch, None if it is not known.
-        keywords: For messages.
-
-    Raises:
-        DifferentInputError: On all ranks, if they differ; shows two of the descriptions.
-    """
+    """Compare what is cheap to tell of a dataset and decides on its samples. Collective."""
     description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
     if pipeline.order:
         description += f", made by {pipeline.order}"
@@ -81,16 +68,7 @@ def require_same_pipeline(
 
 
 def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
-    """Compare the arrays of ranks: some of their rows, or all if the user wants it. Collective.
-
-    Args:
-        arrays: Those of this rank.
-        verify: Whether to compare all rows, and to raise if they differ.
-
-    Raises:
-        DifferentInputError: On all ranks, if `verify` and the arrays differ; else there is a
-            warning.
-    """
+    """Compare some rows of arrays, and warn; to `verify`, compare all, and raise. Collective."""
     _compare_arrays(arrays.fingerprint(None if verify else _COMPARED_ROWS), bool(verify))
 
 
@@ -117,11 +95,7 @@ def _compare_arrays(own: int, is_error: bool) -> None:
 def require_same_number_of_steps(
     dataset: tf.data.Dataset, steps: int | None, keywords: Keywords
 ) -> None:
-    """Compare the numbers of steps of all ranks, where they are known. Collective.
-
-    Raises:
-        DifferentInputError: On all ranks, if known numbers differ.
-    """
+    """Compare the numbers of steps of all ranks, where they are known. Collective."""
     of_ranks = allgather_json("number of steps", _num_steps(dataset, steps))
     known = {number for number in of_ranks if number}
     if len(known) > 1:

@@ -42,18 +42,7 @@ def distribute_input(
     class_weight: ClassWeight = None,
     seed: int = SEED,
 ) -> DistributedInput:
-    """Check an input and give this rank its part. Collective on several ranks.
-
-    Args:
-        given: What the user passed.
-        shuffle: As for `fit`; has no effect on a dataset or generator.
-        class_weight: As for `fit`.
-        seed: Decides the order if `shuffle` has an effect.
-
-    Raises:
-        ValueError: If arguments cannot be applied, or ranks have different datasets.
-        TypeError: If `x` is of a kind that cannot be distributed.
-    """
+    """Check an input and give this rank its part. Collective on several ranks."""
     check_input(given)
     if shuffle not in (True, False, IN_BATCHES):
         raise ValueError(

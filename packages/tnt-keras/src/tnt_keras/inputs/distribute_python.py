@@ -1,9 +1,9 @@
 """Input that Python code makes: `keras.utils.PyDataset` and generators.
 
-Keras reads the batches, so that workers and epochs are as the user wants them. What it reads is
-then changed to this rank's part. Ranks compare in each step which batch it is that they have, since
-Keras does not promise an order: batches that workers have made too early for an epoch, for example,
-are used in the next one. They also compare some of its rows, if the code draws no random numbers.
+Keras reads the batches, so that workers and epochs are as the user wants them; what it reads is cut
+to this rank's part. Keras promises no order: batches that workers have made too early for an epoch
+are used in the next one. So ranks compare in each step which batch it is that they have, and some
+of its rows, if the code draws no random numbers.
 """
 
 from __future__ import annotations
@@ -45,16 +45,7 @@ _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
 def distribute_python_input(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> DistributedInput:
-    """Give this rank its part of the batches that Python code makes. Local.
-
-    Only for several ranks: on one rank, Keras reads such input itself.
-
-    Args:
-        given: `x` is a `PyDataset` or generator.
-        shuffle: Whether the batches of a `PyDataset` are shuffled.
-        class_weight: As for `fit`.
-        seed: Decides the order of the batches of a `PyDataset`, if they are shuffled.
-    """
+    """Give this rank its part of the batches that Python code makes, on several ranks. Local."""
     free_iterators_at_exit()
     is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
@@ -166,8 +157,8 @@ def _slice(
 ) -> tf.data.Dataset:
     """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
 
-    With the number k of a batch and its fingerprint f, that is 31 f + k (mod 2^64); f is that of
-    the whole batch, of some rows, or 0, as `given.verify` says.
+    That is 31 f + k (mod 2^64) for batch k with fingerprint f, of the whole batch, of some rows, or
+    0, as `given.verify` says.
     """
 
     def with_number(element: Any) -> dict[str, Any]:
@@ -198,9 +189,8 @@ def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
 def free_iterators_at_exit() -> None:
     """Free iterators over datasets before Python ends. Local; only the first call does anything.
 
-    To free an iterator TensorFlow waits for the calls of Python code that are under way. Once
-    Python is about to end, no thread of TensorFlow's gets into it any more, and the process would
-    wait for ever. An error keeps the iterators of the frames that it has gone through.
+    TensorFlow frees an iterator when its calls of Python code have ended, which they never do once
+    Python is about to end: the process would hang. An error keeps the iterators of its frames.
     """
     atexit.register(_free_iterators)
 

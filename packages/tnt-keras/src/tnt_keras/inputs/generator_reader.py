@@ -1,11 +1,10 @@
 """Read a generator ahead while a step runs, but never further than it is needed.
 
 A generator goes on from one epoch, or call of `fit`, to the next. What tf.data has read ahead is
-lost with its iterator, and how much that is depends on chance, so ranks would get out of step.
-Here it depends on nothing but the batches that were asked for: after each of them, the next few
-are read in a thread, but not those of an epoch that has not begun. So at the end of an epoch
-nothing is being read, and a generator stands where a serial loop would leave it. If a callback
-stops an epoch before its end, what was read ahead is kept for the next use of the generator.
+lost with its iterator, and how much that is depends on chance, so ranks would get out of step. Here
+it depends on nothing but the batches that were asked for: after each of them a thread reads the
+next few, but none of an epoch that has not begun. So a generator stands where a serial loop would
+leave it; if a callback stops an epoch, what was read ahead is kept for the next use.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ _AHEAD = 2
 
 
 class GeneratorReader:
-    """Read one generator in a thread of its own, for all calls that use it, one after the other.
-
-    It keeps no strong reference to the generator.
-    """
+    """Read one generator, weakly referenced, in a thread of its own for all its uses."""
 
     def __init__(self, generator: Generator[Any, None, None]) -> None:
         self._generator = weakref.ref(generator)
@@ -40,11 +36,7 @@ class GeneratorReader:
         self._has_epoch, self._spare, self._wanted = False, 0, 0
 
     def begin_epoch(self, steps: int | None) -> None:
-        """Say how many batches are needed next, and read the first ones. Local.
-
-        Args:
-            steps: Steps of the epoch, None for all there are.
-        """
+        """Say how many batches are needed next, None for all, and read the first ones. Local."""
         self._has_epoch = True
         used = self._spare if steps is None else min(self._spare, steps)
         self._spare -= used
@@ -52,11 +44,7 @@ class GeneratorReader:
         self._read_ahead()
 
     def next_batch(self) -> Any:
-        """Return the next batch, or `END` after the last one. Local; not from several threads.
-
-        Raises:
-            Exception: What the generator raises.
-        """
+        """Return the next batch, or `END` after the last one. Local; not from several threads."""
         if not self._pending:
             self._read()
         if self._has_epoch:

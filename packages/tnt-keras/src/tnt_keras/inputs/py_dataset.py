@@ -69,12 +69,8 @@ class SameOrderPyDataset(keras.utils.PyDataset):
     """A `PyDataset` whose batches come in the same order on all ranks.
 
     Keras shuffles the batches of a `PyDataset` by the random numbers of Python, which differ from
-    process to process. Workers and their processes are those of the original.
-
-    Args:
-        batches: The user's.
-        shuffle: Whether the order changes from epoch to epoch; not if there is no end.
-        seed: Decides the order.
+    process to process. Workers and their processes are those of the original; without end there is
+    no shuffle.
     """
 
     def __init__(self, batches: keras.utils.PyDataset, shuffle: bool, seed: int = SEED) -> None:
@@ -117,15 +113,7 @@ class SameOrderPyDataset(keras.utils.PyDataset):
 
 
 class NumberedPyDataset(SameOrderPyDataset):
-    """A `PyDataset` whose batches come with their numbers, so that ranks can compare them.
-
-    `split_numbers` takes batch and number apart.
-
-    Args:
-        batches: The user's.
-        shuffle: As for `SameOrderPyDataset`.
-        seed: As for `SameOrderPyDataset`.
-    """
+    """A `PyDataset` whose batches come with their numbers, for comparison; see `split_numbers`."""
 
     def _make(self, batches: Any, index: int) -> Any:
         return _with_numbers(batches[index], [index + 1])
@@ -134,16 +122,9 @@ class NumberedPyDataset(SameOrderPyDataset):
 class RankRowsPyDataset(SameOrderPyDataset):
     """A `PyDataset` of one rank's rows of each batch, which are made without the other rows.
 
-    They come with three numbers: that of the batch, the samples of this rank, and those of the
-    whole batch. `split_numbers` takes rows and numbers apart.
-
-    Args:
-        batches: The user's, with two methods more: `num_samples(index)` gives the samples in a
-            batch, and `get_rows(index, rows)` the rows `batch[rows]` for a slice `rows`.
-        shuffle: As for `SameOrderPyDataset`.
-        seed: As for `SameOrderPyDataset`.
-        rank: Rank of the caller.
-        size: Number of ranks.
+    `num_samples(index)` of the user's gives the samples in a batch, and `get_rows(index, rows)` the
+    rows `batch[rows]` for a slice. They come with the numbers of the batch, and of its local and
+    global samples.
     """
 
     def __init__(self, batches: Any, shuffle: bool, seed: int, rank: int, size: int) -> None:
@@ -159,11 +140,7 @@ class RankRowsPyDataset(SameOrderPyDataset):
 
 
 def split_numbers(element: Any) -> tuple[Any, Any]:
-    """Split an element of a `NumberedPyDataset` or `RankRowsPyDataset`. Local.
-
-    Returns:
-        The batch as Keras makes it of the user's, and the numbers, of shape `(1, count)`.
-    """
+    """Return the user's batch, as Keras makes it, and its numbers, of shape `(1, count)`. Local."""
     if isinstance(element, dict):
         return element["batch"], element["numbers"]
     (inputs, numbers), *others = element

@@ -48,11 +48,7 @@ def seeds_of_master() -> Seeds | None:
 
 
 def difference_of_global_seeds() -> str:
-    """Say which ranks have set other global seeds than the master, if any have. Collective.
-
-    Returns:
-        One sentence with its remedy, or nothing.
-    """
+    """Say which rank has another global seed than the master, and what to do. Collective."""
     own = seeds_of_keras()
     of_ranks = allgather_json("global seeds", "not set" if own is None else own[0])
     for rank, seed in enumerate(of_ranks):

@@ -9,8 +9,7 @@ from typing import Any
 def in_attributes(owner: Any, kind: type | tuple[type, ...]) -> list[Any]:
     """Return the objects of a class in attributes, each once, in the order of attributes. Local.
 
-    They may also be within lists, tuples and dictionaries; sets have no order that is the same in
-    all processes.
+    They may also be within lists, tuples and dictionaries; sets differ in order between processes.
     """
     seen: set[int] = set()
     return [each for each in _flattened(vars(owner), seen) if isinstance(each, kind)]

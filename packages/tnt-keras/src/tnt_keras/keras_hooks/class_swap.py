@@ -1,8 +1,8 @@
 """Give an existing object more behaviour by exchanging its class in place.
 
-The object stays the same object: every reference to it sees the new behaviour, and its variables,
-attributes and `isinstance` relations are untouched. Names and module of the new class are those of
-the old one, so that messages do not show the exchange.
+The object stays the same: every reference to it sees the new behaviour, and its variables,
+attributes and `isinstance` relations are untouched. The new class has names and module of the old
+one, so that messages do not show the exchange.
 
 Nor do files: `instance.__class__` is the plain class still, while `type(instance)` is the new one.
 Keras asks objects for their `__class__` when it describes, saves or clones them. So what it writes
@@ -28,12 +28,9 @@ MixinBase: Any = object
 def add_mixin(instance: Any, mixin: type, below: type | None = None) -> None:
     """Put `mixin` in front of the classes of `instance`; nothing happens if it is there. Local.
 
-    Args:
-        instance: Any object whose class allows the exchange.
-        mixin: Class whose methods come first. If it lists names in `_tnt_signatures_of_others`,
-            these methods show the signatures and docstrings of those that they replace.
-        below: A subclass of a class of the instance, whose methods come just before those of that
-            class, hence behind those of the classes that a user has derived from it.
+    Methods that it names in `_tnt_signatures_of_others` show the signatures and docstrings of those
+    that they replace. `below` derives from a class of the instance; its methods come just before
+    those of that class, hence behind those of the classes that a user has derived from it.
     """
     if not isinstance(instance, mixin):
         _set_class(instance, _with_mixin(type(instance), mixin, below))
@@ -115,12 +112,7 @@ def has_keras_methods(model: keras.Model, *names: str) -> bool:
 
 
 def signature_of(of_keras: Callable[..., Any], **own: Any) -> Callable[[_Method], _Method]:
-    """Return a decorator that shows a method with the signature of one of Keras. Local.
-
-    Args:
-        of_keras: The method of Keras.
-        **own: Keywords that the decorated method takes besides, with their defaults.
-    """
+    """Show a method with the signature of one of Keras, and keywords of its `own`. Local."""
     signature = inspect.signature(of_keras)
     parameters = list(signature.parameters.values())
     has_keywords = bool(parameters) and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD

@@ -15,11 +15,9 @@ _ABSENT = object()
 def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
     """Give `owner` the attribute `name` inside a with-block and restore what it had. Local.
 
-    Functions and properties are replaced for this thread alone: another one, which trains a plain
-    model of Keras meanwhile, goes on with what was there.
-
-    For a class this changes all its instances; for an instance it hides the class' attribute. The
-    instance's own `__setattr__` is not asked, so that Keras does not track the value.
+    Functions and properties are replaced for this thread alone: another one may train a plain model
+    meanwhile. For a class this changes all its instances; for an instance it hides the class'
+    attribute, past its `__setattr__`, so that Keras does not track the value.
     """
     before = owner.__dict__.get(name, _ABSENT)
     set_attribute, delete_attribute = (

@@ -10,8 +10,7 @@
   the logs of an epoch: a run may be continued in the middle of one, or after its last step.
 - When `BackupAndRestore` writes and reads: what a backup holds, and how it is written, is ours.
 
-Other versions of Keras than those of the `VersionGate` are noticed when the first of these names is
-needed, or by `check_version`: importing this module neither fails nor logs.
+Versions are checked when the first of these names is needed: importing this module never fails.
 """
 
 from __future__ import annotations
@@ -51,11 +50,7 @@ _get_global_attribute = _GATE.find("keras.src.backend.common.global_state", "get
 
 @functools.cache
 def check_version() -> None:
-    """Make sure that this version of Keras can be used; nothing happens the second time. Local.
-
-    Raises:
-        ImportError: If it is older or newer than all that are supported, or lacks a name.
-    """
+    """Refuse a version of Keras that is not supported, or lacks a name; only once. Local."""
     _GATE.check(keras.__version__)
 
 
@@ -104,10 +99,7 @@ def noticed_epochs(
 ) -> Iterator[None]:
     """Show the iterators over epochs of a `fit` in the block before they are used. Local.
 
-    Args:
-        model: The model whose `fit` it is.
-        of_training: Is given that of the training data, once.
-        of_validation: Is given that of the validation data, before each validation.
+    That of the training data is shown once, that of the validation data before each validation.
     """
     check_version()
     plain = model._maybe_symbolic_build
@@ -129,10 +121,8 @@ def noticed_epochs(
 def begin_next_epoch(epochs: Any, advance: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
     """Begin the next epoch of an iterator over epochs now; Keras goes on with it later. Local.
 
-    Args:
-        epochs: One that `noticed_epochs` has shown.
-        advance: Given what the epoch yields, tuples of numbers of steps, and at last the iterator
-            from which these steps are read; returns what is left of it for Keras.
+    `advance` is given what the epoch yields, tuples of numbers of steps and, at last, the iterator
+    of these steps; it returns what is left of it for Keras.
     """
     rest = advance(epochs._enumerate_iterator())
 
@@ -145,12 +135,7 @@ def begin_next_epoch(epochs: Any, advance: Callable[[Iterator[Any]], Iterator[An
 
 @contextlib.contextmanager
 def replaced_epoch_logs(model: keras.Model, replace: Callable[[Any], Any]) -> Iterator[None]:
-    """Replace the logs of the last step, of which `fit` makes those of an epoch. Local.
-
-    Args:
-        model: The model whose `fit` it is.
-        replace: Given the logs, an empty dictionary if no step has run.
-    """
+    """Replace the logs of the last step, {} without any, of which `fit` makes an epoch's. Local."""
     check_version()
     plain = model._get_metrics_result_or_logs
     with replaced(model, "_get_metrics_result_or_logs", lambda logs: plain(replace(logs))):
@@ -161,12 +146,7 @@ def replaced_epoch_logs(model: keras.Model, replace: Callable[[Any], Any]) -> It
 def replaced_backup(
     callback: keras.callbacks.BackupAndRestore, save: Callable[[], None]
 ) -> Iterator[None]:
-    """Let a `BackupAndRestore` only say when a backup is due. Local.
-
-    Args:
-        callback: It neither writes, reads nor deletes anything in the block.
-        save: Called in the place of writing.
-    """
+    """Let a `BackupAndRestore` call `save` when a backup is due, and do nothing else. Local."""
     check_version()
     with (
         replaced(callback, "_save_model", save),
@@ -177,14 +157,7 @@ def replaced_backup(
 
 
 class ChangedInput(_DataAdapter):
-    """An input for `fit` that changes the dataset which Keras makes of another input.
-
-    Args:
-        data: A `PyDataset` or generator.
-        class_weight: As for `fit`.
-        change: Makes another dataset of the one that Keras makes of the input.
-        begin_epoch: Called before the first batch of each epoch.
-    """
+    """Input for `fit` that changes the dataset which Keras makes of Python code's batches."""
 
     def __init__(
         self,

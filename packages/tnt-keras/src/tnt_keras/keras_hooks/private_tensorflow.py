@@ -1,10 +1,6 @@
-"""The only module that uses what TensorFlow does not document.
+"""The only module that uses what TensorFlow does not document: functions and variables of graphs.
 
-That is where a graph keeps the functions that its operations call, what makes a graph of the
-definition of one, and by what a traced function notices that it makes variables.
-
-Other versions of TensorFlow than those of the `VersionGate` are noticed when the first of these
-names is needed, or by `check_version`: importing this module neither fails nor logs.
+Versions are checked when the first of these names is needed: importing this module never fails.
 """
 
 from __future__ import annotations
@@ -45,37 +41,20 @@ _made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 @functools.cache
 def check_version() -> None:
-    """Make sure that this version of TensorFlow can be used; only the first call does. Local.
-
-    Raises:
-        ImportError: If it is older or newer than all that are supported, or lacks a name.
-    """
+    """Refuse a version of TensorFlow that is not supported, or lacks a name; only once. Local."""
     _GATE.check(tf.__version__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CalledFunction:
-    """A function that operations of a graph call.
+    """A function that operations of a graph call."""
 
-    Attributes:
-        graph: Its body.
-        definition: The same as a protocol buffer, with its attributes.
-    """
-
-    graph: Any
-    definition: Any
+    graph: Any  # its body
+    definition: Any  # the same as a protocol buffer, with attributes
 
 
 def called_function(graph: Any, name: str) -> CalledFunction:
-    """Return a function that an operation of a graph calls. Local.
-
-    Args:
-        graph: That of the operation. Functions of the graphs around it are found as well.
-        name: Of the function.
-
-    Raises:
-        LookupError: If there is none of this name.
-    """
+    """Return a function of a graph, or of the graphs around it, that an operation calls. Local."""
     check_version()
     while graph is not None:
         function = _get_function(graph, name)

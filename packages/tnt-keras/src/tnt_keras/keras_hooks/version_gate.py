@@ -17,12 +17,8 @@ from tnt_keras.process.log import logger
 class VersionGate:
     """Find private names of one package, and refuse versions of it that lack them.
 
-    Args:
-        package: What the package is called, such as "Keras".
-        requirement: Its name for pip.
-        oldest: The first minor version that the names were tested with.
-        newest: The last one.
-        warn: Logs the warning of a newer version, where another package has more to say of it.
+    `oldest` and `newest` are minor versions that the names were tested with. `warn` logs the
+    warning of a newer version, where another package has more to say of it.
     """
 
     def __init__(
@@ -42,12 +38,7 @@ class VersionGate:
         """The names that were looked for in vain."""
 
     def find(self, module: str, *names: str) -> Any:
-        """Return an object of a private module, None if this version has none. Local.
-
-        Args:
-            module: The full name of the module.
-            names: The name of the object in the module, of an attribute of that, and so on.
-        """
+        """Return a (nested) name of a private module, None if this version lacks it. Local."""
         try:
             found: Any = importlib.import_module(module)
             for name in names:
@@ -58,11 +49,7 @@ class VersionGate:
         return found
 
     def check(self, version: str) -> None:
-        """Make sure that a version can be used; log a warning for one not known. Local.
-
-        Raises:
-            ImportError: If it is older or newer than all that are supported, or lacks a name.
-        """
+        """Refuse a version that is not supported or lacks names; warn of one not known. Local."""
         tested = f"{_dotted(self._oldest)} to {_dotted(self._newest)}"
         major, minor = (int(number) for number in version.split(".")[:2])
         if not self._oldest <= (major, minor) < (self._oldest[0] + 1, 0):

@@ -20,16 +20,7 @@ class Constant:
 
     A graph keeps what dictionaries, lists, tuples and sets hold when it is made: they are known by
     that, and copied, since the caller may change them. Other objects that cannot be hashed are
-    known by their identity, and in a step that runs eagerly, which sees and may change them as they
-    are, these are too.
-
-    Args:
-        value: Any object.
-        is_for_graph: Whether the step is a graph.
-
-    Attributes:
-        value: The same, or a copy of containers.
-        key: What equal constants share.
+    known by their identity; in an eager step, which sees them as they are, these are too.
     """
 
     def __init__(self, value: Any, is_for_graph: bool) -> None:
@@ -55,15 +46,9 @@ class Sort(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """One argument of a call.
+    """One argument of a call."""
 
-    Attributes:
-        name: Its position, or its keyword.
-        sort: What it is.
-        constant: The value of a constant; else None.
-    """
-
-    name: int | str
+    name: int | str  # position or keyword
     sort: Sort
     constant: Constant | None = None
 
@@ -74,17 +59,11 @@ Layout = tuple[Place, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Arguments:
-    """The arguments of one call of a step function.
-
-    Attributes:
-        layout: What they are.
-        samples: Those with samples: structures of tensors of shape `(rows, ...)`.
-        scalars: Tensors of shape `()`.
-    """
+    """The arguments of one call of a step function."""
 
     layout: Layout
-    samples: tuple[Any, ...]
-    scalars: tuple[tf.Tensor, ...]
+    samples: tuple[Any, ...]  # structures of tensors of shape `(rows, ...)`
+    scalars: tuple[tf.Tensor, ...]  # of shape `()`
 
     @property
     def constants(self) -> dict[int | str, Constant]:
@@ -97,12 +76,9 @@ class Arguments:
     ) -> Arguments:
         """Sort the arguments of a call. Local.
 
-        Arrays and tensors with a dimension are samples, also within tuples, lists and
-        dictionaries. Those without are scalars, which may change from call to call. Everything
-        else is a constant, such as numbers of Python.
-
-        Raises:
-            TypeError: If an argument holds samples beside other things.
+        Arrays and tensors with a dimension are samples, also within tuples, lists and dictionaries.
+        Those without are scalars, which may change from call to call. Everything else is a
+        constant.
         """
         layout, samples, scalars = [], [], []
         named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
@@ -123,11 +99,7 @@ def call_with(
     samples: Sequence[Any],
     scalars: Sequence[tf.Tensor],
 ) -> Any:
-    """Call a function with the arguments of a layout.
-
-    Returns:
-        What the function returns.
-    """
+    """Call a function with the arguments of a layout."""
     remaining = {Sort.SAMPLES: iter(samples), Sort.SCALAR: iter(scalars)}
     args, kwargs = [], {}
     for place in layout:
@@ -170,9 +142,6 @@ def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> 
     """Compare the numbers and texts among the constants of a call. Collective.
 
     Of other objects it cannot be told whether those of two processes are the same.
-
-    Raises:
-        DifferentInputError: On all ranks, if they differ; names the first argument that does.
     """
     plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
     require_same(

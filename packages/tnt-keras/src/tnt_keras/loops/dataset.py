@@ -65,11 +65,9 @@ class DistributedDataset:
 
 
 def part_of(tensor: Any) -> tuple[int, int] | None:
-    """Return which part of a global batch a tensor is known to hold. Local.
+    """Return the local and global samples of the batch that a tensor is part of, if known. Local.
 
-    Returns:
-        The samples of this rank, 0 if it has a duplicate of the first one instead, and those of the
-        global batch; None if the tensor is of no element of a `DistributedDataset`.
+    They are 0 locally if it is a duplicate of the first sample instead.
     """
     return getattr(tensor, _PART, None)
 

@@ -43,13 +43,7 @@ _MANY_GRAPHS = 5
 
 
 class StepFunction:
-    """A function of the user's own that runs as a step of all ranks; made by `function`.
-
-    Args:
-        python_function: The function, or a `tf.function` of it.
-        run_eagerly: As for `function`.
-        options: Attributes of `StepOptions` that the user has given.
-    """
+    """A function of the user's own that runs as a step of all ranks; made by `function`."""
 
     def __init__(
         self, python_function: Callable[..., Any], run_eagerly: bool, options: dict[str, Any]
@@ -76,15 +70,7 @@ class StepFunction:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run one step. Collective, unless it is called inside of another step.
-
-        Args:
-            *args: Of the function.
-            **kwargs: Of the function.
-
-        Returns:
-            What the function returns, of the global batch and equal on all ranks.
-        """
+        """Run one step, with the results of the global batch. Collective outside of other steps."""
         if is_inside_step():
             return self._function(*args, **kwargs)
         check_no_strategy(self._name)

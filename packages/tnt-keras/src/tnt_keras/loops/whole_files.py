@@ -1,7 +1,7 @@
 """Files of plain models that a step function trains: whole, though every rank writes them.
 
-`save` of a model that is not distributed knows of no other rank. Loops call it on all of them, for
-one path: each then writes a file of its own and puts it there at once, with the same contents.
+`save` of a plain model knows of no other rank: each puts a file with the same contents there at
+once.
 """
 
 from __future__ import annotations
@@ -62,11 +62,7 @@ def _write(
 
 
 class UsedLayers:
-    """The layers that are called inside a with-block, the outermost ones only; models are layers.
-
-    Attributes:
-        layers: Each once, in the order of their first calls.
-    """
+    """The layers, outermost ones only, that are called in a with-block, in order of first calls."""
 
     def __init__(self) -> None:
         self.layers: list[Any] = []

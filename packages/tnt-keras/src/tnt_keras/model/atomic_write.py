@@ -21,24 +21,11 @@ def write_atomically(
     on_all_ranks: bool,
     makes_folders: bool = False,
 ) -> None:
-    """Write a file on the master rank while the others wait. Collective.
+    """Write a file on the master rank, or on all, while the others wait. Collective.
 
-    The file is written under another name beside its place and then moved there, so that a reader
-    (or a run that is killed) never sees half a file. A callback that runs on this rank alone writes
-    without the others.
-
-    Args:
-        path: Where the file is to be.
-        write_to: Writes it to the path that it is given, of the same file name. It may write more
-            than one file into that folder; all are moved.
-        overwrite: Whether an existing file is replaced.
-        on_all_ranks: Whether every rank writes (to disks of their own).
-        makes_folders: Whether folders that the path names are made, as Keras does for an export.
-
-    Raises:
-        FileExistsError: On all ranks, if the file exists and `overwrite` is False.
-        OSError: On all ranks, if a rank cannot write; says which and why. Other errors of Python
-            keep their class as far as `run_together` says.
+    `write_to` writes it, and perhaps others, under its name in a folder beside its place, from
+    where all are moved: neither a reader nor a run that is killed leaves half a file. A callback
+    that runs on this rank alone writes without the others.
     """
     path = pathlib.Path(path)
     if what_is_alone() is not None:
@@ -59,14 +46,7 @@ def write_here(
     overwrite: bool,
     makes_folders: bool,
 ) -> None:
-    """Write a file on this rank, whole or not at all. Local.
-
-    Raises:
-        FileExistsError: If the file exists and `overwrite` is False.
-        FileNotFoundError: If its folder does not exist and is not made.
-        IsADirectoryError: If a folder has the name of a file.
-        OSError: If it cannot be written.
-    """
+    """Write a file on this rank, whole or not at all, and refuse to replace a folder. Local."""
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
     if makes_folders:

@@ -30,15 +30,9 @@ def build_optimizer(model: keras.Model) -> None:
 def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> None:
     """Create the variables that a step creates when it is traced for the first time. Local.
 
-    Keras makes weights of unbuilt models, metrics and optimizer states while it traces the first
-    step. What restores them from a backup needs them before. The step is therefore traced once for
-    an element of the data, and the trace is thrown away; nothing is computed, so no random state
-    advances, and what the step counts in Python is put back.
-
-    Args:
-        model: A distributed model.
-        step_name: "train_step", "test_step" or "predict_step".
-        element_spec: `tf.TypeSpec`s of what the step receives.
+    Keras makes weights of unbuilt models, metrics and optimizer states in the first trace, and what
+    restores them needs them before. The trace is thrown away: nothing is computed, so no random
+    state advances, and what the step counts in Python is put back.
     """
     if step_name == "train_step" and has_keras_methods(model, "train_step", "test_step"):
         # It creates the same variables and is traced in a fraction of the time. (The optimizer
@@ -55,8 +49,8 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
 def kept_in_python(objects: Iterable[Any] = ()) -> Iterator[None]:
     """Put back after a with-block the generators of Python, and numbers and strings of objects.
 
-    Lists, arrays and other objects are not known. Neither are truth values and None, by which Keras
-    notes what it has built. A number that the class of an object holds is seen again.
+    Truth values and None are not put back: by them Keras notes what it has built. A number that the
+    class of an object holds is seen again.
     """
     states, before = generator_states(), []
     for each in objects:
@@ -78,10 +72,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Return a function that runs a step only the first time that it is traced.
-
-    TensorFlow traces a function again that has created variables; nobody needs that graph here.
-    """
+    """Return a function that runs a step in its first trace; new variables would cause another."""
     remaining = [step]
 
     def first_trace(element: Any) -> None:

@@ -28,20 +28,9 @@ def run_together(
 ) -> _Result:
     """Work on a file on this rank, and wait until every rank has done so. Collective.
 
-    Args:
-        verb: What is done with the file, the same on all ranks: "read", "write".
-        path: The file, which may be another one on each rank; for messages of other ranks.
-        action: What this rank does; may be nothing. It must not wait for other ranks.
-        is_of_master: Whether this rank works on a copy of the master's file: if the master fails
-            too, its error says more.
-
-    Returns:
-        What the action returns.
-
-    Raises:
-        Exception: Where the action failed, its own error. On the other ranks one that says which
-            rank failed and why, of the same class if that is an error of Python itself that takes a
-            message (`FileNotFoundError`, `TypeError`, ...), else an `OSError`.
+    `action` must not wait for other ranks. A rank that fails raises its own error, others one of
+    that class if it is Python's and made of a message, else an `OSError`. `is_of_master`: this rank
+    works on a copy of the master's file; if the master fails too, its error says more.
     """
     if get_size() == 1:
         return action()
@@ -74,20 +63,9 @@ def _class_of(name: str) -> type[Exception]:
 def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
     """Read on all ranks what the master rank sees under a path. Collective.
 
-    Ranks that see the very same file (in a common file system) read it themselves. To others the
-    master sends its bytes: they read a copy in their folder for temporary files, which is removed
-    then. What lies elsewhere (`gs://...`) every rank reads there.
-
-    Args:
-        path: A file, a folder, or an index of weights (`....weights.json`) with its files beside.
-        read: Reads what is under the path that it is given. It must not wait for other ranks.
-
-    Returns:
-        What `read` returns.
-
-    Raises:
-        Exception: As `run_together`; what the master does not see or cannot read is the error of
-            `read` there, which all ranks tell.
+    Ranks that see the very same file (in a common file system) read it themselves; to others the
+    master sends its bytes, and `read` gets a temporary copy. What lies elsewhere (`gs://...`) every
+    rank reads there. `path` may be a folder, or an index of weights with its files beside.
     """
     if get_size() == 1 or "://" in os.fsdecode(path):
         return run_together("read", path, lambda: read(path))
@@ -107,16 +85,9 @@ def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
 
 
 class _File(NamedTuple):
-    """A file, and what distinguishes it from others of its name.
+    """A file, and what distinguishes it from others of its name."""
 
-    Attributes:
-        name: Seen from the folder that holds the path.
-        num_bytes: Its size.
-        inode: Its number in its file system.
-        modified_ns: When it was written.
-    """
-
-    name: str
+    name: str  # seen from the folder that holds the path
     num_bytes: int
     inode: int
     modified_ns: int
@@ -156,11 +127,7 @@ class _Transfer:
             self._write(file, broadcast("bytes of a file", piece).tobytes())
 
     def readable_path(self, name: str) -> pathlib.Path:
-        """Return where this rank reads what has that name on the master. Local.
-
-        Raises:
-            OSError: If a file could not be read or written; on this rank.
-        """
+        """Return where this rank reads the master's file; raise what went wrong before. Local."""
         if self._error is not None:
             raise self._error
         return self._path if self._folder is None else self._target(name)

@@ -15,11 +15,7 @@ _KINDS = ("train", "test", "predict")
 
 
 def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all arguments of a method by name, and those that Keras knows. Local.
-
-    Args:
-        local: `locals()` at the begin of the method; `kwargs` are arguments, too.
-    """
+    """Return all arguments of a method, given its `locals()`, and those that Keras knows. Local."""
     given = {**local, **local.get("kwargs", {})}
     given = {k: v for k, v in given.items() if k not in ("self", "__class__", "kwargs")}
     own = {name for name in given if name.startswith("tnt_")} | {"verify_inputs"}
@@ -27,11 +23,7 @@ def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
 
 
 def check_compiled(model: Any, method: str) -> None:
-    """Check that a model is compiled. Local.
-
-    Raises:
-        ValueError: If it is not.
-    """
+    """Refuse a model that is not compiled. Local."""
     if not model.compiled:
         raise ValueError(f"Call `compile()` before `{method}()`: the model has no loss yet.")
 
@@ -52,9 +44,6 @@ def prepare_steps(model: Any) -> None:
     """Give all ranks the master's weights before the steps of a call. Collective.
 
     What is made in the first step gets the master's values there.
-
-    Raises:
-        DifferentInputError: On all ranks, if models or optimizers differ.
     """
     if get_size() == 1:
         return
@@ -69,9 +58,6 @@ def prepare_single_step(model: Any) -> None:
     """Give all ranks the master's weights before a single step, unless it was done. Collective.
 
     If it was, some weights are compared: other code may run between two single steps.
-
-    Raises:
-        DifferentWeightsError: On all ranks, if one has changed its weights.
     """
     if get_size() > 1 and model._tnt_owner.is_synchronized:
         check_replicas_in_turn(model._tnt_owner)
@@ -80,14 +66,6 @@ def prepare_single_step(model: Any) -> None:
 
 
 def callbacks_for_data(model: Any, **inputs: DistributedInput | None) -> list[EndOfData]:
-    """Return the callback that compares where the data of ranks end. Collective the first time.
-
-    Args:
-        model: A distributed model.
-        **inputs: Of its steps, if any: `training`, `testing` (also within `fit`), `predicting`.
-
-    Returns:
-        Nothing if all ranks have equally many steps by the way they share the data.
-    """
+    """Return what compares where the data of ranks end, if needed. Collective when called first."""
     compared = {kind: part is not None and part.is_compared for kind, part in inputs.items()}
     return [EndOfData(model._tnt_owner.data_check(), **compared)] if any(compared.values()) else []

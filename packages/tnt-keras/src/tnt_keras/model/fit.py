@@ -174,12 +174,10 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
 def _warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None) -> None:
     """Warn of the step that Keras takes at the end of each epoch of unknown length. Local.
 
-    Its graph is that of a step, and what needs no batch runs in it: `optimizer.iterations` counts
-    one more, and states of seeds advance. So it is on any number of ranks, as in plain Keras. Where
-    batches have a fixed size, it is added to the counts of means, too, which are then too small by
-    the factor s / (s + 1) after s steps.
-
-    Several steps in an execution, eager steps, and those that XLA compiles have no such step.
+    What needs no batch runs in it: `optimizer.iterations` counts one more, and states of seeds
+    advance, as in plain Keras. Where batches have a fixed size, it is added to the counts of means,
+    too, which are then too small by the factor s / (s + 1) after s steps. Several steps in an
+    execution, eager steps, and those that XLA compiles have no such step.
     """
     if isinstance(x, tf.data.Dataset):
         is_unknown = int(x.cardinality()) == tf.data.UNKNOWN_CARDINALITY

@@ -189,8 +189,7 @@ class _OfAnyClass(DistributedFunctions):
     def __reduce__(self) -> Any:
         """Copy and pickle as a plain Keras model. Local.
 
-        It is collective in the middle of gradient accumulation, where each rank has sums that the
-        others need.
+        It is collective in the middle of gradient accumulation, where ranks need each other's sums.
         """
         settle_before_copy(self._tnt_owner.optimizers)
         with without_mixins(self):  # the class is written too, by its name

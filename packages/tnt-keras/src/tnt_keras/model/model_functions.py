@@ -27,20 +27,12 @@ class DistributedFunctions(MixinBase):
     _tnt_signatures_of_others = ("train_step", "test_step")
 
     def train_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
-        """Train on one batch, as the model's own class does. Local.
-
-        Raises:
-            RuntimeError: On several ranks, if no method of a distributed model has called it.
-        """
+        """Train on one batch, as the model's own class does, inside a call of all ranks. Local."""
         with self._tnt_step("train_step"):
             return super().train_step(data, *args, **kwargs)
 
     def test_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
-        """Evaluate one batch, as the model's own class does. Local.
-
-        Raises:
-            RuntimeError: On several ranks, if no method of a distributed model has called it.
-        """
+        """Evaluate one batch, as the model's own class does, inside a call of all ranks. Local."""
         with self._tnt_step("test_step"):
             return super().test_step(data, *args, **kwargs)
 

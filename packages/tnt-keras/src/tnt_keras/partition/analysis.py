@@ -1,7 +1,4 @@
-"""The walk over a traced graph that places every value.
-
-It makes no operations, so it may be repeated.
-"""
+"""The walk over a traced graph that places every value; it makes nothing, so it may be repeated."""
 
 from __future__ import annotations
 
@@ -62,14 +59,7 @@ class PartitionError(RuntimeError):
 class Analysis:
     """Places values. All graphs of a step share what it learns of shapes and bodies. Local.
 
-    Args:
-        num_rows: Rows of the batch; `ANY_ROWS` if it is to hold for any number.
-        lane_rows: The numbers of rows that a lane can have.
-        shapes: The shape functions.
-        graphs: Flat bodies of loops, branches and regions, by the traced graph.
-
-    Attributes:
-        placements_of_regions: The placements of what local regions return.
+    `num_rows` may be `ANY_ROWS`; `lane_rows` are the numbers of rows that a lane can have.
     """
 
     def __init__(
@@ -105,11 +95,8 @@ class Analysis:
     ) -> Body:
         """Return what lanes do for each node of a graph.
 
-        Args:
-            flat: The graph.
-            arguments: What is known of its arguments.
-            is_step: Whether it is the step itself, where exchanges are collected, and not a body.
-            is_region: Whether it is the body of a local region, of which only placements matter.
+        `is_step`: it is the step itself, where exchanges are collected, and not a body.
+        `is_region`: it is the body of a local region, of which only placements matter.
         """
         walk = _Walk(self, self._shapes, flat, arguments, is_step, is_region)
         return walk.body()
@@ -315,10 +302,7 @@ def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
-    """Return the step of an assertion, which each lane checks for its own part.
-
-    It holds for the whole batch if it holds in every lane. What it prints is not gathered.
-    """
+    """Return the step of an assertion: it holds for the batch if it holds in every lane."""
 
     def local(value: Value) -> Placement:
         is_condition = value is inputs[0]

@@ -38,13 +38,7 @@ from tnt_keras.partition.value import Value
 
 
 def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
-    """Make the operations of a step, and return its outputs.
-
-    Args:
-        emission: Makes them, in the graph that is being built.
-        step: What lanes do for the node.
-        inputs: Inputs of the node. What has not been exchanged yet is exchanged now, and blocks.
-    """
+    """Make the operations of a step, and return its outputs; exchanges of inputs block."""
     match step:
         case Alias():
             return inputs
@@ -64,10 +58,7 @@ def emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[
 def run_in_order(emission: Emission, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
     """Make the operations of a body in the order of the trace. Collective if it exchanges values.
 
-    Every exchange blocks.
-
-    Returns:
-        The outputs, not yet brought to the placements that the body demands.
+    Every exchange blocks. The outputs are not yet brought to the placements that the body demands.
     """
     emitted: dict[Edge, Emitted] = {
         (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
@@ -271,7 +262,7 @@ def _function(
     tensors: Sequence[Sequence[tf.Tensor]],
     is_repeated: bool = False,
 ) -> Any:
-    """Make a function of a body. It takes an argument for each tensor of each value.
+    """Make a function of a body, with an argument for each tensor of each value.
 
     If it `is_repeated`, it returns what it was given beside these.
     """

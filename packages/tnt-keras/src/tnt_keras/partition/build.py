@@ -52,44 +52,33 @@ _MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
 class Input:
     """What a step is called with.
 
-    Attributes:
-        shape: Shape for the whole batch. None stands for a size that may vary between steps.
-        placement: `Rows(0)` if it has the rows of the batch, `REPLICATED` if all processes get it.
-        batch_shape: Shape for a batch that could come, if `shape` holds None. Sizes that are equal
-            in it are taken to be equal in every step, wherever one operation combines them.
-        elements: For a vector of integers: those that are the same in every step, None for others.
+    `batch_shape` is that of a batch that could come, if `shape` holds None: sizes that are equal in
+    it are taken to be equal in every step, wherever one operation combines them.
     """
 
-    shape: Shape
-    placement: Placement
+    shape: Shape  # for the whole batch; None: may vary between steps
+    placement: Placement  # `Rows(0)` or `REPLICATED`
     batch_shape: tuple[int, ...] | None = None
-    elements: tuple[int | None, ...] | None = None
+    elements: tuple[int | None, ...] | None = None  # that never change, of integers
 
 
 class PartitionedStep:
     """A step on the rows of one process. Calls are collective if several processes have lanes.
 
-    Attributes:
-        function: Takes the tensors of this process as a flat list, with one tensor per lane for an
-            input with rows. Returns the tensors of the whole results as a flat list.
-        plan: What is done for each operation.
-        own_draws: The draws of which each lane draws other rows than those of the serial run.
-        addends: Where the addends of variables are in the traced graph, see `with_addends`.
-        explanation: What is exchanged.
-        alone: The names of operations that this process runs, and others do not.
-        seconds: Processor time that building took.
+    `function` takes the tensors of this process as a flat list, with one tensor per lane for an
+    input with rows, and returns those of the whole results as a flat list.
     """
 
     def __init__(self, traced: TracedStep, plan: Body) -> None:
         self._traced = traced
         self._kept: list[Any] = []
         self.plan = plan
-        self.addends: list[Edge | None] = []
-        self.own_draws: frozenset[Node] = frozenset()
+        self.addends: list[Edge | None] = []  # in the traced graph, see `with_addends`
+        self.own_draws: frozenset[Node] = frozenset()  # of other rows than those of the serial run
         self.explanation: Explanation
-        self.alone: set[str] = set()
+        self.alone: set[str] = set()  # names of operations that other processes do not run
         self.function: Any = None
-        self.seconds = 0.0
+        self.seconds = 0.0  # processor time of building
 
     def keep(self, thing: Any) -> None:
         """Keep something alive as long as the step, such as the functions its loops call."""
@@ -100,13 +89,10 @@ class PartitionedStep:
         return self.with_addends(*tensors)[0]
 
     def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
-        """Run the step like a call, and return the addends of this process as well.
+        """Run the step like a call, and return what this process has added to `addends_of` as well.
 
-        Returns:
-            What a call returns; and for each variable of `addends_of` what the rows of this process
-            have added to it. For a total this is the addend of the process. For what all processes
-            add alike it is the share `k / N`, by rows. None for a variable to which the step does
-            not add exactly once.
+        For a total this is the addend of the process, for what all processes add alike the share
+        `k / N`, by rows; None for a variable to which the step does not add exactly once.
         """
         results = self.function(*tensors)
         flat = iter(results if isinstance(results, list | tuple) else [results])
@@ -132,25 +118,14 @@ def build(
 ) -> PartitionedStep:
     """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
-    Args:
-        traced: The step.
-        inputs: One for each tensor that it was traced with; a composite tensor has several.
-        lanes: The lanes of this process.
-        num_rows: Rows of the batch, at least as many as there are lanes. None if the function is
-            for any number from 2 on that is not smaller: it is called with the number besides, an
-            int64 scalar, and `inputs` have None for it.
-        make_exchange: Called in the graph that is built, with the tensors of this process. Makes
-            the exchanges with other processes.
-        accumulators: Variables that hold an addend in each process, between steps too.
-        addends_of: Variables that the step adds to, for `PartitionedStep.addends`.
-        decide: As for `FlatGraph`.
-        draws_own_rows: Whether each lane draws other rows than those of the serial run, where a
-            draw of rows is read as rows alone. Not for a process with several lanes: what it
-            computes is to be what as many processes would.
-
-    Raises:
-        ValueError: If rows are to be drawn by several lanes of one process.
-        PartitionError: If the step cannot be partitioned, which is a fault of this package.
+    The batch has at least as many rows as there are lanes; with `num_rows=None` the function is for
+    any number from 2 on: it is called with the number besides, an int64 scalar, and `inputs` have
+    None for it. `make_exchange` is called in the graph that is built, with the tensors of this
+    process. `accumulators` hold an addend in each process, between steps too; `addends_of` is for
+    `PartitionedStep.addends`. With `draws_own_rows` each lane draws other rows than those of the
+    serial run, where a draw of rows is read as rows alone; several lanes of a process must not,
+    since they compute what as many processes would. What cannot be partitioned is a fault of this
+    package.
     """
     if draws_own_rows and lanes.count > 1:
         raise ValueError("Several lanes of one process draw the rows of the serial run.")
@@ -176,15 +151,7 @@ def build(
 
 
 def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], None] | None:
-    """Build the part of a step that needs no batch: it advances counters and seeds.
-
-    Args:
-        traced: The step.
-        num_inputs: How many tensors of the batch the step takes.
-
-    Returns:
-        A local function without arguments. None if there is nothing to do.
-    """
+    """Build what a step does without a batch, to counters and seeds; None if that is nothing."""
     reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
     if not reduced.nodes:
         return None

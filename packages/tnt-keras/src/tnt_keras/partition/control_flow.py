@@ -30,13 +30,7 @@ _BRANCHES |= {f"Stateless{kind}": names for kind, names in _BRANCHES.items()}
 
 
 def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | None:
-    """Return what lanes do for a loop or branch, None for any other node.
-
-    Args:
-        analysis: Walks the bodies.
-        node: The node.
-        inputs: What is known of its inputs.
-    """
+    """Return what lanes do for a loop or branch, None for any other node."""
     if node.type in _LOOPS:
         return _loop(analysis, node, inputs)
     if node.type in _BRANCHES:

@@ -17,8 +17,8 @@ _NAMES = {"container", "seed", "seed2", "shared_name", "token"}
 def describe_graph(graph: Any, captures: Any, flat: FlatGraph) -> list[str]:
     """Return a line for each operation, with exactly what all ranks must have in common.
 
-    These are types, attributes, shapes, edges and constants, by position and without names.
-    Seeds may differ, since all ranks take those of rank 0.
+    These are types, attributes, shapes, edges and constants, by position and without names. Seeds
+    may differ, since all ranks take those of rank 0.
     """
     places: dict[Node, int] = {n: -1 - i for i, n in enumerate(flat.arguments)}
     lines = [f"{t.dtype.name} {t.shape}" for t in graph.inputs]

@@ -55,33 +55,13 @@ def draw_rows(
     first: int,
     step: int,
 ) -> tf.Tensor | None:
-    """Draw every `step`-th row of a global draw, from row `first` on. Local.
+    """Draw every `step`-th row of a global draw from `first` on, None if it must be whole. Local.
 
-    The global draw is seen as `(lead, rows, size of a row)`, whatever its shape is. If the rows of
-    the batch are row-major between `outer` blocks and `inner` elements of one axis, `lead` is
-    `outer` times all dimensions before that axis.
-
-    Args:
-        op_type: Type of TensorFlow's operation.
-        inputs: Its inputs: the global shape, key, counter, algorithm, and for
-            `StatelessRandomUniformIntV2` the bounds.
-        dtype: Dtype of its output.
-        shape: Shape of the result, all dimensions of which must be right. The result's static shape
-            is what is known of it when the graph is traced.
-        lead: How often all rows of the batch occur, an integer scalar.
-        rows: Number of rows in the batch, an integer scalar. `lead * rows` divides the size of the
-            global draw.
-        first: The lane.
-        step: How many lanes there are.
-
-    Returns:
-        What `tf.reshape(draw, [lead, rows, -1])[:, first::step]` has, as `shape`. None if the rows
-        cannot be drawn alone: `op_type`, `dtype` or algorithm is none of those known here, the
-        algorithm is not known when the graph is traced, or there are other devices than CPUs.
-
-    Raises:
-        tf.errors.InvalidArgumentError: When the graph runs, if sizes do not fit together, or as the
-            global draw does.
+    The global draw is seen as `(lead, rows, size of a row)`, whatever its shape is: the result is
+    `tf.reshape(draw, [lead, rows, -1])[:, first::step]`, as `shape`. If the rows of the batch are
+    row-major between `outer` blocks and `inner` elements of one axis, `lead` is `outer` times all
+    dimensions before that axis. `inputs` are those of TensorFlow's operation: the global shape,
+    key, counter, algorithm, and perhaps bounds.
     """
     if dtype not in DTYPES_OF_DRAWS.get(op_type, ()) or not _only_cpus():
         return None

@@ -22,15 +22,7 @@ def is_draw(operation_type: str) -> bool:
 def rows_of_draw(
     node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Rows, layout: Layout
 ) -> list[tf.Tensor] | None:
-    """Return each lane's rows of a draw, None if they must be cut from the whole draw.
-
-    Args:
-        node: The draw.
-        operands: Its inputs, the same in all lanes.
-        whole: What is known of the whole draw.
-        rows: The placement of the rows.
-        layout: The lanes.
-    """
+    """Return each lane's rows of a draw, None if they must be cut from the whole draw."""
     sizes = [size for size in whole.shape or () if size is not None]
     if len(sizes) < whole.rank or rows.inner is None:
         return None

@@ -40,20 +40,9 @@ from tnt_keras.partition.value import Value
 class Emission:
     """Makes operations and brings values to placements, in the graph that is being built.
 
-    Args:
-        layout: Where the rows are.
-        exchange: Makes the exchanges with other processes.
-        updates: The nodes whose totals reach the update of an optimizer.
-        keep: Called with what must live as long as the graph.
-        own_draws: The draws of which each lane draws rows of its own.
-        scope: Prefix of the names of all operations.
-
-    Attributes:
-        num_blocking: How many blocking exchanges were made, in this graph and in bodies.
-        exchanged: The values that were exchanged.
-        alone: The names of operations that this process runs, and others do not.
-        draw_counters: How far draws by an operation's seed have come, outside of bodies.
-        operations: Those that were made for each node. What comes after the node comes after them.
+    `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
+    which each lane draws rows of its own. `keep` is called with what must live as long as the
+    graph.
     """
 
     def __init__(
@@ -68,13 +57,13 @@ class Emission:
         self.layout = layout
         self.exchange = exchange
         self.keep = keep
-        self.num_blocking = 0
+        self.num_blocking = 0  # exchanges, in this graph and in bodies
         self.exchanged: list[Exchanged] = []
-        self.alone: set[str] = set()
-        self.operations: dict[Node, list[tf.Operation]] = {}
+        self.alone: set[str] = set()  # names of operations that other processes do not run
+        self.operations: dict[Node, list[tf.Operation]] = {}  # waited for by what follows a node
         self._updates = updates
         self._own_draws = own_draws
-        self.draw_counters: Mapping[Node, tf.Variable] = {}
+        self.draw_counters: Mapping[Node, tf.Variable] = {}  # how far seeded draws have come
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
@@ -110,13 +99,7 @@ class Emission:
     def request(
         self, emitted: Emitted, level: int | None = None, *, is_last: bool = False
     ) -> Request:
-        """Return the request of an exchange that makes a value the same in all lanes.
-
-        Args:
-            emitted: The value.
-            level: The number of the exchange, None for one that blocks.
-            is_last: Whether it is the last exchange of the step.
-        """
+        """Return the request to make a value the same in all lanes; without level it blocks."""
         value, node = emitted.value, emitted.node
         name = node.name if node is not None else "output"
         is_update = is_last and node in self._updates
@@ -377,12 +360,7 @@ class Emission:
 
 
 def operand_placements(step: Compute, rows: Rows) -> list[Placement] | None:
-    """Return what rows of a replicated value are computed of, None if they must be cut from it.
-
-    Args:
-        step: Computes the value on demand.
-        rows: Their placement.
-    """
+    """Return what rows of a value on demand are computed of, None if they must be cut from it."""
     [output] = step.outputs
     assert output.shape is not None
     counts = _shape_operand(step.node.type)
@@ -411,10 +389,7 @@ def _shape_operand(operation_type: str) -> int | None:
 
 
 def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
-    """Return the placement of an operand that is broadcast to a result with rows.
-
-    None if it is not known whether it is broadcast along the rows' axis.
-    """
+    """Return the placement of an operand broadcast to a result with rows, None if unknown."""
     assert operand.shape is not None
     axis = rows.axis - rank + len(operand.shape)
     if axis < 0 or operand.shape[axis] == 1:

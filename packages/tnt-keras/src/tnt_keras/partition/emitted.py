@@ -16,12 +16,8 @@ from tnt_keras.partition.value import Value
 class Emitted:
     """A value in the graph that is being built, in all placements to which it was brought.
 
-    Attributes:
-        value: What is known of it.
-        tensors: For each placement: one tensor if all lanes share it, else one for each lane of
-            this process.
-        source: What computes it on demand, None if it has been computed.
-        node: The node it comes from, for messages.
+    For each placement there is one tensor if all lanes share it, else one for each lane of this
+    process. `source` computes the value on demand; `node` is for messages.
     """
 
     __slots__ = ("node", "source", "tensors", "value")

@@ -20,15 +20,7 @@ Integers = Callable[[Sequence[int], Value, Sequence[bool], Count | None], tf.Ten
 def bring_list(
     emitted: Emitted, placement: ListOf, layout: Layout, bring: Bring, integers: Integers
 ) -> list[tf.Tensor]:
-    """Return a list with its elements in a placement, by way of one tensor of all elements.
-
-    Args:
-        emitted: The list.
-        placement: Of the list that is wanted.
-        layout: Where the rows are.
-        bring: Brings a value to a placement.
-        integers: Makes a vector of sizes of a lane's part, some of which count its rows.
-    """
+    """Return a list with its elements in a placement, by way of one tensor of all elements."""
     value = emitted.value
     held = value.placement
     assert isinstance(held, ListOf)

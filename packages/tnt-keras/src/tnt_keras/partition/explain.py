@@ -16,45 +16,30 @@ _LEAST_BYTES = 1024  # of rows that are worth a warning: less takes as long as a
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exchanged:
-    """A value that processes exchange in each step.
-
-    Attributes:
-        kind: The kind of its `Request`.
-        name: The name of the traced value.
-        line: The user's source line, "" if there is none.
-        num_bytes: Size of the whole value. None if it varies between steps.
-        is_update: Whether it is a gradient.
-        is_row: Whether it has rows of more than one number: features, images, logits.
-        level: The number of the exchange in the step, None inside a loop or branch.
-    """
+    """A value that processes exchange in each step."""
 
     kind: str
     name: str
-    line: str
-    num_bytes: int | None
-    is_update: bool
-    is_row: bool
-    level: int | None
+    line: str  # the user's, "" if there is none
+    num_bytes: int | None  # of the whole value; None: varies
+    is_update: bool  # a gradient
+    is_row: bool  # rows of more than one number: features, images, logits
+    level: int | None  # number of the exchange; None in a loop or branch
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Explanation:
     """What a partitioned step exchanges, and what it computes more than once.
 
-    Attributes:
-        exchanged: All values that are exchanged, in the order of the step.
-        num_levels: How many exchanges there are. Each one waits for the one before.
-        replicated_share: The share of the arithmetic on rows, between 0 and 1, that all processes
-            do alike since the rows were gathered.
-        gathered: The operations for which rows are gathered: type, name and the user's line.
-        num_buckets: In how many buckets gradients travel, None if that is not known.
+    `replicated_share` is the share of the arithmetic on rows, between 0 and 1, that all processes
+    do alike since the rows were gathered.
     """
 
     exchanged: tuple[Exchanged, ...]
-    num_levels: int
+    num_levels: int  # exchanges, each of which waits for the one before
     replicated_share: float
-    gathered: tuple[tuple[str, str, str], ...]
-    num_buckets: int | None = None
+    gathered: tuple[tuple[str, str, str], ...]  # type, name and the user's line
+    num_buckets: int | None = None  # of gradients
 
     @property
     def summary(self) -> str:
@@ -147,8 +132,7 @@ def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Expl
 class _Work:
     """The arithmetic of a step: on rows, and what all processes do alike with gathered rows.
 
-    Args:
-        whole: The arguments that all processes have whole: ragged and sparse values.
+    `whole` are the arguments that all processes have whole: ragged and sparse values.
     """
 
     def __init__(self, whole: Iterable[Node]) -> None:

@@ -44,17 +44,10 @@ _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras",
 class Node:
     """An operation of the traced step. Each inlined copy of an operation is a node of its own.
 
-    Attributes:
-        type: The type of the operation; "Argument" for an input of the graph.
-        name: Unique in the step. Begins with the names of the calls it was inlined from.
-        operation: The operation in the traced graph, None for an argument.
-        attributes: Those of the operation.
-        inputs: Where its inputs come from: a node and the number of its output.
-        controls: Nodes that must run before it.
-        dtypes: Dtypes of its outputs.
-        shapes: Shapes of its outputs as traced, which hold for any batch.
-        body: The graph of a local region; None for other nodes.
-        index: Its place in the order of the trace.
+    `type` is "Argument" for an input of the graph, without `operation`. The name, unique in the
+    step, begins with those of the calls that it was inlined from. `shapes` are those of outputs as
+    traced, for any batch; `body` is the graph of a local region; `index` is the place in the order
+    of the trace.
     """
 
     __slots__ = (
@@ -88,19 +81,11 @@ Decide = Callable[[Node], bool | None]
 
 
 class FlatGraph:
-    """A graph in which all calls are inlined.
+    """A graph in which all calls are inlined: arguments, and needed nodes in order of the trace.
 
-    Args:
-        graph: The traced graph.
-        is_step: Whether it is a step itself. In loops and branches, and in steps that take second
-            derivatives, local regions are ordinary functions, of the whole batch.
-        decide: Called with each `tf.cond` in it. Returns True or False for the branch to inline in
-            its place, None if either may be taken.
-
-    Attributes:
-        arguments: One node for each input of the graph.
-        nodes: All other nodes that are needed, in the order of the trace, each after its inputs.
-        outputs: Where the outputs of the graph come from.
+    In loops and branches, and in steps that take second derivatives, local regions are ordinary
+    functions, of the whole batch. `decide` returns for a `tf.cond` True or False for the branch to
+    inline in its place, None if either may be taken.
     """
 
     def __init__(self, graph: Any, decide: Decide | None = None, *, is_step: bool = False) -> None:
@@ -215,10 +200,7 @@ class FlatGraph:
 
 
 def _assertion(operation: Any) -> Any:
-    """Return the branch with the assertion of a `tf.cond` that is taken where the assertion fails.
-
-    In the place of the `tf.cond`, it asserts the same. None for any other `tf.cond`.
-    """
+    """Return the asserting branch of a `tf.cond` that only asserts its condition, else None."""
     names = [operation.get_attr(name).name for name in ("then_branch", "else_branch")]
     passed, failed = (called_function(operation.graph, name).graph for name in names)
     kinds = [{o.type for o in graph.get_operations()} for graph in (passed, failed)]
@@ -260,10 +242,7 @@ def users_line(node: Node | None) -> str:
 
 
 def _in_order(graph: Any) -> Iterator[Any]:
-    """Yield the operations in the order of their creation, each after its inputs.
-
-    The order of creation alone is not enough: the gradient of a loop adds inputs to the loop.
-    """
+    """Yield operations by creation, but after their inputs, to which gradients of loops add."""
     operations = graph.get_operations()
     index = {op.name: i for i, op in enumerate(operations)}
     missing: list[int] = []
@@ -285,10 +264,7 @@ def _in_order(graph: Any) -> Iterator[Any]:
 
 
 def _returned(edge: Edge) -> Edge:
-    """Return where an output of a graph comes from, past the copy that waits for all effects.
-
-    TensorFlow makes such copies of outputs, and will again for the function of a process.
-    """
+    """Return where an output comes from, past TensorFlow's copy that waits for all effects."""
     node, _ = edge
     return node.inputs[0] if node.type == "Identity" and node.controls else edge
 

@@ -67,13 +67,7 @@ Elements: TypeAlias = tuple[int | None, ...] | None
 
 
 def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value] | None:
-    """Return the outputs of a node if they are known, None if not. Local.
-
-    Args:
-        node: The operation.
-        inputs: What is known of its inputs.
-        shapes: Shapes of its whole outputs.
-    """
+    """Return the outputs of a node if they are known, None if not. Local."""
     if node.type == "Const":
         return _const(node)
     if any(dtype in (tf.resource, tf.variant) for dtype in node.dtypes):
@@ -291,10 +285,7 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
 
 
 def _is_small(shapes: Sequence[Shape]) -> bool:
-    """Return whether outputs are small enough to be computed now.
-
-    If the shape function cannot tell, they are about as large as the inputs, which are small.
-    """
+    """Return whether outputs, if their shapes are known, are small enough to be computed now."""
     sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
     return all(math.prod(size) <= _LARGEST for size in sizes)
 

@@ -41,11 +41,7 @@ class GlobalShapes:
         self._sizes: dict[Any, int] = {}
 
     def infer(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
-        """Return the shapes of a node's outputs for these inputs.
-
-        Raises:
-            ValueError: If TensorFlow finds that the inputs do not fit.
-        """
+        """Return the shapes of a node's outputs; TensorFlow refuses inputs that do not fit."""
         traced = [_tuple(shape) for shape in node.shapes]
         if node.type in _GATHERS:
             return [_gathered(node, inputs[1].shape, traced[0])]
@@ -87,13 +83,7 @@ class GlobalShapes:
     def in_example(
         self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
     ) -> list[tuple[int, ...] | None]:
-        """Return the shapes of outputs in the example, None for those that are fully known.
-
-        Args:
-            node: The operation.
-            inputs: What is known of its inputs.
-            shapes: What is known of the shapes of its outputs.
-        """
+        """Return the shapes of outputs in the example, None for those that are fully known."""
         if all(shape is None or None not in shape for shape in shapes):
             return [None] * len(shapes)
         found = self._shapes_in_example(node, inputs)
@@ -210,11 +200,7 @@ def _multiple_of_rows(first: int | None, second: int | None) -> int | None:
 
 
 def merged(first: Shape, second: Shape) -> Shape:
-    """Return the shape in which two partly known ones are combined.
-
-    Raises:
-        ValueError: If they contradict each other.
-    """
+    """Return two partly known shapes combined; they must not contradict each other."""
     if first is None or second is None:
         return second if first is None else first
     if len(first) != len(second) or any(

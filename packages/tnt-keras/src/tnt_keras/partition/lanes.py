@@ -14,16 +14,11 @@ class Lanes:
     """The lanes of one process, out of those of all processes.
 
     Lane `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
-
-    Attributes:
-        first: The first lane of this process.
-        count: How many consecutive lanes it has.
-        total: How many lanes all processes have together.
     """
 
     first: int
-    count: int
-    total: int
+    count: int  # consecutive lanes of this process
+    total: int  # of all processes
 
     @property
     def numbers(self) -> range:
@@ -31,21 +26,11 @@ class Lanes:
         return range(self.first, self.first + self.count)
 
     def num_rows(self, lane: int, num_rows: Any) -> Any:
-        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`.
-
-        Args:
-            lane: Which.
-            num_rows: Rows of the batch, an integer or a tensor; so is the result.
-        """
+        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`."""
         return (num_rows - lane + self.total - 1) // self.total
 
     def order_of_batch(self, rows: Any, num_rows: Any) -> Any:
-        """Return the places of rows of the batch when all rows are sorted by lane.
-
-        Args:
-            rows: Integers, as an array or a tensor; so is the result.
-            num_rows: Rows of the batch, an integer or a tensor.
-        """
+        """Return the places of rows of the batch when all rows are sorted by lane."""
         lane, larger = rows % self.total, num_rows % self.total  # so many lanes have a row more
         before = (lane + larger - abs(lane - larger)) // 2  # of these, in front: the minimum
         return lane * (num_rows // self.total) + before + rows // self.total

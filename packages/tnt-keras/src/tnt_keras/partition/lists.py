@@ -33,15 +33,7 @@ _ANY_SHAPE = np.int32(-1)
 
 
 def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
-    """Return how an operation on lists is computed, and what is known of its outputs.
-
-    None if it has no rule: then everything that lists hold is gathered.
-
-    Args:
-        node: The operation.
-        inputs: What is known of its inputs.
-        shapes: Shapes of its whole outputs.
-    """
+    """Return how an operation on lists is computed, and its outputs; None if it has no rule."""
     rule = _RULES.get(node.type)
     return None if rule is None else rule(node, inputs, shapes)
 
@@ -210,10 +202,7 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
 
 
 def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
-    """Place the operation that makes an optional of one tensor, as a list of one element.
-
-    A branch that has a gradient keeps values for it in optionals.
-    """
+    """Place an optional, in which a branch keeps a value for its gradient, as a list of one."""
     if len(inputs) != 1:
         return None
     item = inputs[0]

@@ -18,11 +18,7 @@ CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 
 
 def local_region(function: Callable[..., Any]) -> Any:
-    """Return a function that each lane of a step applies to its own rows, see `regions`. Local.
-
-    Args:
-        function: Takes and returns tensors. Captures nothing.
-    """
+    """Return a function, without captures, that lanes apply to their own rows. Local."""
     # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
     # functions of one name for implementations of one interface: so each has a name of its own.
     name = f"{_LOCAL_REGION}.{next(_numbers)}"

@@ -110,15 +110,7 @@ def create(
     name: str,
     attributes: Mapping[str, tf.compat.v1.AttrValue],
 ) -> list[tf.Tensor]:
-    """Make an operation in the graph that is being built, and return its outputs.
-
-    Args:
-        operation_type: As registered.
-        inputs: Its inputs.
-        dtypes: Of its outputs.
-        name: Without scopes of the current graph; made unique if there is one of this name.
-        attributes: All that have no default.
-    """
+    """Make an operation in the graph that is being built, and return its outputs."""
     return list(create_operation(operation_type, inputs, dtypes, name, attributes).outputs)
 
 

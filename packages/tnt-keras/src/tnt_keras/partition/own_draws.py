@@ -16,9 +16,6 @@ def own_draws(plan: Body) -> frozenset[Node]:
 
     A draw may occur twice, where a forward pass is computed again: of draws of one kind, dtype and
     shape all or none are returned.
-
-    Args:
-        plan: Of a step.
     """
     kinds: dict[Any, set[Placement]] = {}
     draws = []

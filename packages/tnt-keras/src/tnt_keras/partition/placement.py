@@ -23,16 +23,11 @@ class Rows:
 
     The axis has size `outer * N * inner` for `N` rows: in row-major order, `outer` blocks of `N`
     rows of `inner` elements each. Lane `v` of `V` has `[:, v::V, :]` of `(outer, N, inner)`.
-
-    Attributes:
-        axis: The axis, counted from 0.
-        outer: Number of blocks, each of which holds the whole batch.
-        inner: Number of adjacent elements of the axis that belong to one row; None if unknown.
     """
 
     axis: int
     outer: int = 1
-    inner: int | None = 1
+    inner: int | None = 1  # None if unknown
 
     def __repr__(self) -> str:
         layout = "" if (self.outer, self.inner) == (1, 1) else f", {self.outer}, {self.inner}"
@@ -41,13 +36,9 @@ class Rows:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Partial:
-    """Each lane has its own operand. The value is their reduction over all lanes.
+    """Each lane has its own operand. The value is their reduction over all lanes."""
 
-    Attributes:
-        reduction: "sum", "prod", "max", "min", "and" or "or".
-    """
-
-    reduction: str = "sum"
+    reduction: str = "sum"  # "sum", "prod", "max", "min", "and" or "or"
 
     def __repr__(self) -> str:
         return f"Partial({self.reduction})"
@@ -66,14 +57,9 @@ class Own:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Handle:
-    """A resource: a variable, a table, an iterator.
+    """A resource: a variable, a table, an iterator."""
 
-    Attributes:
-        holds_addends: Whether it is a variable that holds an addend in every process, and whose
-            value is their total. Others hold the same value in all processes.
-    """
-
-    holds_addends: bool = False
+    holds_addends: bool = False  # of a total, in every process; else all have the same value
 
     def __repr__(self) -> str:
         return "Handle(addends)" if self.holds_addends else "Handle"
@@ -81,15 +67,9 @@ class Handle:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of tensors, or an optional.
+    """A list of tensors, or an optional: one for all lanes if elements are replicated."""
 
-    There is one for all lanes if its elements are replicated, else one in every lane.
-
-    Attributes:
-        element: The placement of all elements; None for a list that was never written.
-    """
-
-    element: Placement | None
+    element: Placement | None  # None for a list that was never written
 
     def __repr__(self) -> str:
         return f"ListOf({self.element})"
@@ -159,13 +139,7 @@ def local_size(rows: Rows, num_rows: int | None) -> int | None:
 
 
 def local_shape(shape: Shape, placement: Placement, num_rows: int | None) -> Shape:
-    """Return the shape of one lane's part.
-
-    Args:
-        shape: The shape of the whole value.
-        placement: Its placement.
-        num_rows: Rows of the batch in this lane; None if unknown.
-    """
+    """Return the shape of the part of a lane with `num_rows` rows, None if unknown."""
     if shape is None or not isinstance(placement, Rows):
         return shape
     size = local_size(placement, num_rows)

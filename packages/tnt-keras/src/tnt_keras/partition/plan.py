@@ -13,18 +13,11 @@ from tnt_keras.partition.value import Value
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """What lanes do for one node.
-
-    Attributes:
-        node: The node.
-        inputs: What is known of its inputs.
-        demands: The placements to which they are brought.
-        outputs: What is known of its outputs, with their placements.
-    """
+    """What lanes do for one node."""
 
     node: Node
     inputs: tuple[Value, ...]
-    demands: tuple[Placement, ...]
+    demands: tuple[Placement, ...]  # the placements to which inputs are brought
     outputs: tuple[Value, ...]
 
     @property
@@ -45,18 +38,11 @@ class Alias(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Compute(Step):
-    """The operation itself, in every lane, or once if all lanes would do the same.
-
-    Attributes:
-        decision: What the rule decided.
-        on_demand: Whether a replicated output is computed when it is read. Where only rows of it
-            are read, only these are computed.
-        is_gathered: Whether rows are gathered because no rule applies.
-    """
+    """The operation itself, in every lane, or once if all lanes would do the same."""
 
     decision: Decision
-    on_demand: bool
-    is_gathered: bool
+    on_demand: bool  # a replicated output is computed, as rows or whole, when it is read
+    is_gathered: bool  # rows are gathered, since no rule applies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,12 +72,7 @@ class Count(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Loop(Step):
-    """A loop whose variables have the placements of `demands`.
-
-    Attributes:
-        body: The body of one iteration.
-        condition: The graph that says whether there is another iteration.
-    """
+    """A loop whose variables have the placements of `demands`."""
 
     body: Body
     condition: Body
@@ -104,14 +85,9 @@ class Loop(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Branch(Step):
-    """One of several bodies, chosen by the first input.
+    """One of several bodies, chosen by the first input."""
 
-    Attributes:
-        bodies: In the order in which the operation's attributes name them. Where the choice is
-            known, there is one.
-    """
-
-    bodies: tuple[Body, ...]
+    bodies: tuple[Body, ...]  # in the order of the attributes; one if the choice is known
 
     @property
     def inner(self) -> tuple[Body, ...]:
@@ -121,13 +97,10 @@ class Branch(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Region(Step):
-    """A function of each lane's own rows.
+    """A function of each lane's own rows, with a body for each number of rows that a lane can have.
 
-    Attributes:
-        bodies: For each number of rows that a lane can have, the body with these rows as the whole
-            batch.
-        weighted: Inputs that are derivatives of a lane's own value, which was read as a mean. They
-            are multiplied by the lane's share of the rows.
+    `weighted` are inputs that are derivatives of a lane's own value, which was read as a mean: they
+    are multiplied by the lane's share of the rows.
     """
 
     bodies: Mapping[int, Body]
@@ -141,21 +114,13 @@ class Region(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Body:
-    """A graph: what its arguments are, and what is done with them.
-
-    Attributes:
-        flat: The graph.
-        arguments: What is known of its arguments.
-        steps: For each node, in the order of the trace.
-        values: What is known of each output of each node.
-        outputs: The placements to which the outputs of the graph are brought.
-    """
+    """A graph: what its arguments are, and what is done with them."""
 
     flat: FlatGraph
     arguments: tuple[Value, ...]
-    steps: tuple[Step, ...]
-    values: Mapping[Edge, Value]
-    outputs: tuple[Placement, ...]
+    steps: tuple[Step, ...]  # in the order of the trace
+    values: Mapping[Edge, Value]  # what is known of each output of each node
+    outputs: tuple[Placement, ...]  # the placements to which outputs of the graph are brought
 
     @property
     def results(self) -> Sequence[Value]:

@@ -33,13 +33,7 @@ if TYPE_CHECKING:
 
 
 def region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step:
-    """Return what lanes do for a call of a local region.
-
-    Args:
-        analysis: Walks its body.
-        node: The call.
-        inputs: What is known of its inputs.
-    """
+    """Return what lanes do for a call of a local region."""
     demands, weighted = _demands(analysis, node, inputs)
     brought = [v.placed(p) for v, p in zip(inputs, demands, strict=True)]
     flat = analysis.flat(node.body)

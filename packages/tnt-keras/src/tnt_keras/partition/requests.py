@@ -13,21 +13,16 @@ import tensorflow as tf
 class Request:
     """A value of this process that is combined with those of all processes.
 
-    Attributes:
-        kind: "sum", "prod", "max", "min", "and" or "or" for a reduction element by element.
-            "gather" for the rows of all processes along axis 0, in the order of ranks; processes
-            may have different numbers of rows. "broadcast" for the value of rank 0.
-        value: The value of this process: its lanes, combined.
-        name: The name of the traced value, the same on all ranks.
-        line: The user's source line, "" if there is none.
-        is_update: Whether the result reaches the update of an optimizer: a gradient.
+    The kinds are "sum", "prod", "max", "min", "and" and "or", element by element; "gather" for the
+    rows of all processes along axis 0, in the order of ranks, with any number each; "broadcast" for
+    the value of rank 0.
     """
 
     kind: str
-    value: tf.Tensor
-    name: str
-    line: str
-    is_update: bool
+    value: tf.Tensor  # of this process: its lanes, combined
+    name: str  # the same on all ranks
+    line: str  # the user's, "" if there is none
+    is_update: bool  # a gradient: the result reaches an optimizer's update
 
 
 class Exchange(Protocol):
@@ -38,11 +33,7 @@ class Exchange(Protocol):
         ...
 
     def flush(self, last: bool) -> list[tf.Tensor]:
-        """Exchange all noted requests, and return the results in the order of the requests.
-
-        Args:
-            last: Whether this is the last exchange of the step.
-        """
+        """Exchange all noted requests, and return the results in the order of the requests."""
         ...
 
     def blocking(self, request: Request) -> tf.Tensor:
@@ -52,10 +43,8 @@ class Exchange(Protocol):
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
         """Make an operation with blocking exchanges inside: a loop or a branch.
 
-        It runs after all earlier exchanges and before all later ones.
-
-        Args:
-            make: Makes the operation, and returns its outputs or something that depends on it.
+        It runs after all earlier exchanges and before all later ones. `make` returns its outputs or
+        something that depends on it.
         """
         ...
 

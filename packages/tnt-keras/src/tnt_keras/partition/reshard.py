@@ -29,12 +29,7 @@ Count: TypeAlias = Any
 
 
 class Layout:
-    """The rows of a batch in the lanes of this process. Makes operations, exchanges nothing.
-
-    Args:
-        lanes: The lanes of this process.
-        num_rows: Rows of the batch. A tensor if it is known only when the step runs.
-    """
+    """The rows of a batch in the lanes of this process. Makes operations, exchanges nothing."""
 
     def __init__(self, lanes: Lanes, num_rows: Count) -> None:
         self.lanes = lanes
@@ -54,13 +49,7 @@ class Layout:
         return Layout(self.lanes, arguments[0]) if self.is_for_any else self
 
     def part_shape(self, shape: Shape, placement: Placement, k: Count | None) -> Shape:
-        """Return what is known of the shape of one lane's part.
-
-        Args:
-            shape: Of the whole value.
-            placement: Its placement.
-            k: Rows of the lane.
-        """
+        """Return what is known of the shape of the part of a lane with `k` rows."""
         return static(local_shape(shape, placement, None if self.is_for_any else k))
 
     def share(self, k: Count, dtype: tf.DType) -> tf.Tensor:
@@ -72,16 +61,7 @@ class Layout:
     def integers(
         self, numbers: Sequence[int], counts: Sequence[bool] | None, k: Count
     ) -> list[Count]:
-        """Return numbers in a lane: `m * k` for `m * N` in entries that count rows.
-
-        Args:
-            numbers: Known, or multiples of `ANY_ROWS`.
-            counts: Which entries count rows; None if none does.
-            k: Rows of the lane.
-
-        Raises:
-            ValueError: If an entry that counts rows is no multiple of their number.
-        """
+        """Return numbers in a lane: `m * k` for `m * N` in entries that count rows."""
         num_rows = ANY_ROWS if self.is_for_any else self.num_rows
 
         def in_lane(number: int, is_count: bool) -> Count:
@@ -115,10 +95,7 @@ class Layout:
         ]
 
     def operands(self, whole: tf.Tensor, reduction: str) -> list[tf.Tensor]:
-        """Return operands of a sum or product that is a value of all lanes.
-
-        Lane 0 has the value, the others zeros or ones. Moves nothing.
-        """
+        """Return operands of a sum or product: the value in lane 0, zeros or ones in the others."""
         neutral = tf.zeros_like if reduction == "sum" else tf.ones_like
         return [whole if lane == 0 else neutral(whole) for lane in self.lanes.numbers]
 

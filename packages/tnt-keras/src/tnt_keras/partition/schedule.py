@@ -24,17 +24,7 @@ from tnt_keras.partition.plan import Alias, Body, Known, Step
 
 
 class Schedule:
-    """Makes the operations of the step itself. Collective where exchanges are made.
-
-    Args:
-        emission: Makes operations.
-        body: What is done for each node.
-        arguments: The arguments of the graph.
-
-    Attributes:
-        emitted: What was made for each output of each node.
-        num_levels: How many exchanges were made.
-    """
+    """Makes the operations of the step itself. Collective where exchanges are made."""
 
     def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
         self._emission = emission

@@ -29,13 +29,7 @@ def is_seeded(node: Node) -> bool:
 
 
 def seeded_draw(node: Node, operands: Sequence[tf.Tensor], num_used: tf.Variable) -> tf.Tensor:
-    """Make the next draw of an operation in the graph that is being built.
-
-    Args:
-        node: The operation.
-        operands: Its inputs.
-        num_used: int64, how many counters earlier draws have reserved.
-    """
+    """Make the next draw of an operation, after int64 `num_used` counters that were reserved."""
     shape, *bounds = operands
     seed, seed2 = _seeds(node)
     used = num_used.read_value()

@@ -15,17 +15,7 @@ from tnt_keras.partition.variables_of_trace import OwnVariables, trace_with_vari
 
 
 class TracedStep:
-    """A function as TensorFlow traced it, for any batch. Local.
-
-    Attributes:
-        flat: Its operations.
-        concrete_function: The function itself.
-        variables: Those that it reads or assigns, in the order in which it captured them.
-        captures: The outside tensors and resources that it reads, which are its last arguments.
-        structured_outputs: What it returns, in the structure in which it does.
-        seconds: Processor time that tracing took.
-        graph: The traced graph.
-    """
+    """A function as TensorFlow traced it, for any batch. Local."""
 
     def __init__(
         self, function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables
@@ -33,14 +23,14 @@ class TracedStep:
         begin = time.process_time()
         with uncollected():
             traced = trace_with_variables(function, specs, made_at_once)
-        self.seconds = time.process_time() - begin
+        self.seconds = time.process_time() - begin  # processor time of tracing
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
         places = {id(t): i for i, t in enumerate(traced.captured_inputs)}
         self.variables = tuple(
             sorted(traced.graph.variables, key=lambda v: places.get(id(v.handle), -1))
         )
-        self.captures = list(traced.captured_inputs)
+        self.captures = list(traced.captured_inputs)  # from outside: its last arguments
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph, is_step=True)
         self.bodies: dict[Any, FlatGraph] = {}
@@ -60,14 +50,8 @@ class TracedStep:
 def trace(
     function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables = tuple
 ) -> TracedStep:
-    """Trace a function as `tf.function` does without AutoGraph, with its Python effects. Local.
+    """Trace a function of tensors as `tf.function` does, without AutoGraph. Local.
 
-    Args:
-        function: Called once with one tensor (or composite tensor) for each of `specs`.
-        specs: `tf.TypeSpec`s in which the size of the batch is None.
-        made_at_once: See `trace_with_variables`.
-
-    Raises:
-        ValueError: If the function makes variables each time that it is traced.
+    `made_at_once` is that of `trace_with_variables`.
     """
     return TracedStep(function, specs, made_at_once)

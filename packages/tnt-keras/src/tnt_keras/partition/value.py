@@ -16,47 +16,29 @@ from tnt_keras.partition.placement import REPLICATED, Placement, Shape
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Element:
-    """What is known of all elements of a list.
+    """What is known of all elements of a list."""
 
-    Attributes:
-        shape: The shape of each; None for dimensions in which they differ.
-        dtype: The dtype of each.
-        constant: The value, if it is known and the same for all: as `Value.known_array`.
-        element: If they are lists: what their elements have in common.
-        is_optional: Whether it is no list but an optional, which holds one tensor or none.
-    """
-
-    shape: Shape
+    shape: Shape  # None where they differ
     dtype: tf.DType
-    constant: np.ndarray[Any, Any] | None = None
-    element: Element | None = None
-    is_optional: bool = False
+    constant: np.ndarray[Any, Any] | None = None  # if the same for all: as `Value.known_array`
+    element: Element | None = None  # if they are lists: of their elements
+    is_optional: bool = False  # no list, but one tensor or none
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Value:
     """A value of the traced graph: the whole one of the serial run, and where its parts are.
 
-    Attributes:
-        placement: Where the parts are.
-        shape: The shape of the whole value.
-        dtype: Its dtype.
-        constant: The value itself, if it is known and small.
-        elements: For an integer vector or scalar that is partly known: its elements, None for
-            unknown ones. What is computed from an unknown size is unknown, but for multiples of an
-            unknown number of rows. A float may be such a multiple too.
-        element: For a list: what its elements have in common.
-        example: For integers that are not all known: their values in an example, in which every
-            unknown size is a large number of its own.
-        example_shape: The shape in that example; None if there is none.
-        length: For a list: how many elements it has, None if unknown.
-        example_length: For a list: the same in the example.
+    `elements` are those of an integer vector or scalar, None for unknown ones. What is computed
+    from an unknown size is unknown, but for multiples of an unknown number of rows, which a float
+    may be too. In the example every unknown size is a large number of its own; `element` and
+    `length` are for lists.
     """
 
     placement: Placement
     shape: Shape
     dtype: tf.DType
-    constant: np.ndarray[Any, Any] | None = None
+    constant: np.ndarray[Any, Any] | None = None  # if known and small
     elements: tuple[int | None, ...] | None = None
     element: Element | None = None
     example: np.ndarray[Any, Any] | None = None

@@ -1,7 +1,6 @@
 """Read the variables of the environment; no other module of this package reads any value.
 
-The launcher writes them; without the launcher the defaults hold. The grammar of values is the one
-of all packages, and the full list is on the reference page "Environment variables".
+The launcher writes them; without it the defaults hold. All packages have one grammar of values.
 """
 
 from __future__ import annotations
@@ -33,44 +32,22 @@ _T = TypeVar("_T")
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What the environment says about this process.
+    """What the environment says about this process; see the page "Environment variables"."""
 
-    Attributes:
-        log_level: Least level of the messages that are shown: DEBUG, INFO, WARNING or ERROR.
-        log_on_all_ranks: Whether ranks other than the master log too.
-        output_on_all_ranks: Whether ranks other than the master show progress bars and summaries.
-        tensorboard_on_all_ranks: Whether all ranks write files for TensorBoard, None if it is not
-            set.
-        gpus_per_node: GPUs that the ranks of a host are to use, or None if it is not set.
-        fusion_threshold_bytes: Gradients are fused into buckets of at least this size; 0 turns
-            fusion off, and None means that the size is measured.
-        wire_dtype: What float32 gradients are rounded to while they travel, or None.
-        probe: One of `PROBES`, which has no effect; None if it is not set.
-        checks_steps: Whether the first step of each kind is compared with the serial one.
-        explains_steps: Whether a table shows what each kind of step exchanges.
-    """
-
-    log_level: str = "WARNING"
+    log_level: str = "WARNING"  # least level that is shown
     log_on_all_ranks: bool = False
-    output_on_all_ranks: bool = False
+    output_on_all_ranks: bool = False  # progress bars and summaries
     tensorboard_on_all_ranks: bool | None = None
-    gpus_per_node: int | None = None
-    fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB
-    wire_dtype: str | None = None
-    probe: str | None = None
-    checks_steps: bool = False
-    explains_steps: bool = False
+    gpus_per_node: int | None = None  # those that ranks are to use
+    fusion_threshold_bytes: int | None = 1024 * _DEFAULT_THRESHOLD_KB  # 0: off, None: measured
+    wire_dtype: str | None = None  # of float32 gradients while they travel
+    probe: str | None = None  # one of `PROBES`, without effect
+    checks_steps: bool = False  # first steps, against serial ones
+    explains_steps: bool = False  # show what steps exchange
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return what an environment says. Local.
-
-    Returns:
-        The settings, with defaults for what is not set.
-
-    Raises:
-        ValueError: If a variable is set but malformed; names the variable and its value.
-    """
+    """Return what an environment says, or defaults; an error names what is malformed. Local."""
     threshold_kb = _threshold_kb(environment)
     boolean = _one_of(_BOOLEANS)
     return Settings(

@@ -13,11 +13,7 @@ class ProbeError(ValueError):
 
 
 def check_probe(probe: str | None, name: str = "probe=") -> None:
-    """Warn once in a process that the probe is no more. Local.
-
-    Raises:
-        ValueError: If it is none of the words that were accepted.
-    """
+    """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
     if probe is None:
         return
     if probe not in PROBES:

@@ -12,11 +12,10 @@ _DATA_LOGGER = "tnt_data"  # it logs the same on all ranks
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Give the loggers of this package and of tnt-data a handler and a level. Local.
+    """Give the loggers of this package and of tnt-data a handler on stderr and a level. Local.
 
-    Messages go to stderr. Ranks other than the master only log errors, unless
-    `settings.log_on_all_ranks` is set. A level or a handler that the user has given to one of
-    these loggers is kept, and the root logger is left alone.
+    A level or handler of the user's is kept. Only the master logs more than errors, unless asked
+    for.
     """
     level = settings.log_level
     if not (is_master_rank() or settings.log_on_all_ranks):

@@ -17,12 +17,7 @@ _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
 
 @functools.cache
 def op_library() -> Any:
-    """Return the operations, a function for each; load them at the first call. Local.
-
-    Raises:
-        tf.errors.OpError: If TensorFlow cannot load them.
-        ImportError: If they cannot use the tnt-comm that is installed.
-    """
+    """Return the operations, a function for each; load them at the first call. Local."""
     # TensorFlow must be the first to open the library: it wraps the operations that are registered
     # while it does so, and they are registered when the library is opened for the first time.
     module = tf.load_op_library(str(_LIBRARY))

@@ -9,12 +9,7 @@ import tensorflow as tf
 
 
 def check_not_distributed_otherwise(model: Any) -> None:
-    """Make sure that nothing else distributes a model. Local.
-
-    Raises:
-        RuntimeError: If Keras does not compute with TensorFlow, or a `tf.distribute.Strategy` is
-            active or has made the model's variables.
-    """
+    """Refuse other backends of Keras, and a `tf.distribute.Strategy` around the model. Local."""
     backend = keras.config.backend()
     if backend != "tensorflow":
         raise RuntimeError(

@@ -22,15 +22,7 @@ class ParallelStrategy(enum.Flag):
 
 
 def is_distributing(strategy: ParallelStrategy) -> bool:
-    """Return whether a strategy makes a model a distributed one. Pure.
-
-    Args:
-        strategy: What the user asks for.
-
-    Raises:
-        TypeError: If it is no `ParallelStrategy`.
-        NotImplementedError: If pipelining is part of it.
-    """
+    """Return whether a strategy makes a model a distributed one; refuse pipelining. Pure."""
     if not isinstance(strategy, ParallelStrategy):
         raise TypeError(
             "`parallel_strategy` must be a `tnt.ParallelStrategy`. "

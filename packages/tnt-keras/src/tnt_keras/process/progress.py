@@ -1,8 +1,7 @@
 """Tell the launcher in which epoch and step this rank is, for the report of a failure.
 
-The launcher gives its ranks a descriptor of memory, where each has 16 bytes: the numbers of epoch
-and step, from 1 on, as little-endian integers of 8 bytes; 0 outside of epochs. Writing them costs
-less than a microsecond, and the launcher reads them when the rank has ended.
+Each rank has 16 bytes in a memory of the launcher's: epoch and step, from 1 on, as little-endian
+integers of 8 bytes; 0 outside of epochs. Writing them costs less than a microsecond.
 """
 
 from __future__ import annotations
@@ -21,12 +20,7 @@ _ENTRY = struct.Struct("<qq")
 
 
 def note_progress(epoch: int, step: int) -> None:
-    """Tell where this rank is. Local.
-
-    Args:
-        epoch: Number of the epoch, from 1 on; 0 for none.
-        step: Number of the step, from 1 on; 0 before the first.
-    """
+    """Tell where this rank is: numbers from 1 on, 0 for none. Local."""
     _writer()(epoch, step)
 
 

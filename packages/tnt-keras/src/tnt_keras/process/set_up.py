@@ -1,7 +1,6 @@
 """Set up logging and check the devices when the first model is distributed, not at import.
 
-The launcher decides before Python starts which GPU a rank sees and how many threads it has, by
-variables that TensorFlow itself reads. So both hold whatever a script does first.
+The launcher sets GPUs and threads of a rank before Python starts, whatever a script does first.
 """
 
 from __future__ import annotations
@@ -20,12 +19,7 @@ from tnt_keras.process.variable_names import warn_of_unknown_names
 
 @functools.cache
 def set_up_process() -> None:
-    """Read the settings, set up logging and check the devices; once. Local.
-
-    Raises:
-        ValueError: If a variable of the environment is malformed; names it.
-        RuntimeError: If a GPU is missing.
-    """
+    """Read the settings, set up logging and check the devices; once. Local."""
     set_up_logging(settings())
     if not is_started_by_launcher():  # the launcher has warned already
         warn_of_unknown_names(os.environ)
@@ -34,13 +28,7 @@ def set_up_process() -> None:
 
 
 def check_devices(settings: Settings) -> None:
-    """Make sure that TensorFlow sees a GPU if this rank is to use one. Local.
-
-    If it sees one and there are several ranks, a WARNING says how gradients travel.
-
-    Raises:
-        RuntimeError: If there are to be GPUs and TensorFlow sees none.
-    """
+    """Make sure that TensorFlow sees a GPU if this rank is to use one. Local."""
     asked = settings.gpus_per_node
     if asked == 0 or (asked is None and get_size() == 1):
         return

@@ -1,7 +1,4 @@
-"""The names of all variables of the project, so that a misspelt one is noticed.
-
-The launcher warns of unknown names itself; this is for scripts that are started without it.
-"""
+"""The names of all variables of the project, so that a misspelt one is noticed without launcher."""
 
 from __future__ import annotations
 

@@ -39,14 +39,9 @@ _of_optimizers: weakref.WeakKeyDictionary[Any, Accumulation] = weakref.WeakKeyDi
 
 
 class Accumulation:
-    """What ranks add up for one optimizer.
+    """What ranks add up for one optimizer, which is built and has `gradient_accumulation_steps`.
 
-    Args:
-        optimizer: Built, with `gradient_accumulation_steps`.
-
-    Attributes:
-        variables: Where it adds up.
-        is_pending: Whether they hold an addend on each rank, else the total on all.
+    `is_pending`: the variables hold an addend on each rank, else the total on all.
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -72,12 +67,9 @@ class Accumulation:
         self.is_pending = False
 
     def branch(self, node: Node, captured: dict[str, int], is_update: bool) -> bool | None:
-        """Return which branch a `tf.cond` takes, None if it does not depend on the counter. Local.
+        """Return which branch a `tf.cond` takes, None if the counter does not decide. Local.
 
-        Args:
-            node: The `tf.cond`.
-            captured: The ids of the resources that the step uses, by names of its arguments.
-            is_update: Whether the step updates weights.
+        `captured` has the ids of the resources that the step uses, by names of its arguments.
         """
         counter = self.num_steps - 1 if is_update else 0
         known = {name for name, key in captured.items() if key == id(self._counter.handle)}
@@ -90,10 +82,6 @@ class Accumulations:
 
     An optimizer with a method of its own must see the gradients of each step, and so must a
     `LossScaleOptimizer` around one. Two applications in one step count as two.
-
-    Args:
-        traced: The step.
-        optimizers: That it applies.
     """
 
     def __init__(self, traced: TracedStep, optimizers: Sequence[Any]) -> None:
@@ -194,8 +182,7 @@ def settle(optimizers: Sequence[Any]) -> None:
     """Give all ranks the totals of what they have added up for optimizers. Collective.
 
     Afterwards their variables are those of the serial run, in the middle of an update too. On a
-    rank that runs alone, such as the master in a callback of its own, nothing is done. Optimizers
-    are the same on all ranks, whether they accumulate or not.
+    rank that runs alone, such as the master in a callback of its own, nothing is done.
     """
     if what_is_alone() is None:
         for optimizer in optimizers:
@@ -204,10 +191,7 @@ def settle(optimizers: Sequence[Any]) -> None:
 
 
 def settle_before_copy(optimizers: Sequence[Any]) -> None:
-    """Call `settle` if something is pending, which is so on all ranks or on none. Collective then.
-
-    A rank may copy or pickle what it likes without the others at any other time.
-    """
+    """Call `settle` if something is pending: on all ranks, or on none. Collective then."""
     if any(map(_is_pending, optimizers)):
         collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
             optimizers
@@ -258,10 +242,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def _value_of(edge: Any, counters: set[str], value: int) -> Any:
-    """Return a number that is computed of a counter and constants alone, None of any other.
-
-    A counter that was read after it had been changed in the step is another one.
-    """
+    """Return a number computed of a counter, before it changes, and constants alone; else None."""
     node, _ = edge
     if node.type == "Const":
         return tf.make_ndarray(node.attributes["value"])

@@ -16,15 +16,10 @@ _MANY_SIZES = 3  # of which the last one is unknown to its function
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unknown:
-    """A size that may differ between batches.
-
-    Attributes:
-        number: Sizes of one number are equal in every batch.
-        example: Its size in a batch that could come, in which no two of these sizes are equal.
-    """
+    """A size that may differ between batches; sizes of one `number` are equal in every batch."""
 
     number: int
-    example: int
+    example: int  # its size in a batch that could come, where no two of these are equal
 
 
 Sizes: TypeAlias = tuple[int | None, ...]
@@ -38,15 +33,8 @@ class BatchForms:
     """The forms of the batches of one step that have the same structure, dtypes and ranks.
 
     A form depends on the sizes of global batches, in the order in which they came, and on nothing
-    else: so all ranks choose the same, and so does a run that goes on where another one was killed,
-    if it is given what that has seen. A function that knows a size may round otherwise than one
-    that does not.
-
-    Args:
-        seen: What a former run has seen.
-
-    Attributes:
-        seen: Sizes of the batches for which a form was chosen, in that order.
+    else: so all ranks choose the same, and so does a run that is continued, if it is given what the
+    former run has seen. A function that knows a size may round otherwise than one that does not.
     """
 
     def __init__(self, seen: Sequence[Sizes] = ()) -> None:
@@ -57,11 +45,7 @@ class BatchForms:
             self.form_of(sizes)
 
     def form_of(self, sizes: Sizes) -> Form:
-        """Return the form of the function for a batch. Local.
-
-        Args:
-            sizes: Of the global batch.
-        """
+        """Return the form of the function for a global batch. Local."""
         if sizes in self._forms:
             return sizes
         known = next((form for form in reversed(self._forms) if _holds(form, sizes)), None)

@@ -37,26 +37,17 @@ def fused_batch_norm(is_wanted: bool = True) -> Iterator[None]:
 
 @dataclasses.dataclass(frozen=True)
 class Normalisations:
-    """The layers of batch normalisation that train in a step.
+    """The ids of the layers of batch normalisation that train in a step."""
 
-    Attributes:
-        local: The ids of those that take the statistics of each rank's rows.
-        whole: The ids of those that take the statistics of the batch.
-    """
-
-    local: set[int] = dataclasses.field(default_factory=set)
-    whole: set[int] = dataclasses.field(default_factory=set)
+    local: set[int] = dataclasses.field(default_factory=set)  # statistics of a rank's rows
+    whole: set[int] = dataclasses.field(default_factory=set)  # of the batch
 
 
 @contextlib.contextmanager
 def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
-    """Let layers that train in a with-block take the statistics of local rows. Local.
+    """Let layers that train in a with-block take statistics of local rows; yield them. Local.
 
-    Not those with `synchronized=True`, nor those of classes derived from Keras': what they compute
-    is computed of all rows.
-
-    Yields:
-        The layers that train, when they have been called.
+    Not those with `synchronized=True`, nor those of derived classes, which take those of the batch.
     """
     found = Normalisations()
     marking = functools.partial(_marking, options=options, found=found)
@@ -172,10 +163,7 @@ def _composed(
 
 
 def _fused(layer: Any, inputs: tf.Tensor, values: list[tf.Tensor]) -> tuple[Any, ...]:
-    """Return the output of a layer that trains, and its statistics as Keras moves them.
-
-    Moving variances are of the biased variance, as in Keras.
-    """
+    """Return output and moved statistics of a layer; variances are biased, as in Keras."""
     of = dict(zip(map(id, layer.variables), values, strict=True))
     axis = layer.axis % 4
     num_channels = inputs.shape[axis]

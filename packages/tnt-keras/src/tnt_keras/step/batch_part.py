@@ -16,27 +16,17 @@ from tnt_keras.step.data_check import NO_LABEL, DataCheck
 
 
 class CheckedBatch(NamedTuple):
-    """This rank's part of a global batch; ranks compare the batch before the step.
-
-    Attributes:
-        micro_batch: The part.
-        label_without_weight: As for `DataCheck`, int64 scalar.
-    """
+    """This rank's part of a global batch; ranks compare the batch before the step."""
 
     micro_batch: MicroBatch
-    label_without_weight: Any = NO_LABEL
+    label_without_weight: Any = NO_LABEL  # as for `DataCheck`, int64 scalar
 
 
 class LocalBatch(NamedTuple):
-    """A batch of this rank's own samples; those of all ranks together are the global batch.
-
-    Attributes:
-        data: The batch.
-        label_without_weight: As for `DataCheck`, int64 scalar.
-    """
+    """A batch of this rank's own samples; those of all ranks together are the global batch."""
 
     data: Any
-    label_without_weight: Any = NO_LABEL
+    label_without_weight: Any = NO_LABEL  # as for `DataCheck`, int64 scalar
 
 
 def unmarked(element: Any) -> Any:
@@ -48,20 +38,16 @@ def unmarked(element: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BatchPart:
-    """The part of one rank in one global batch.
+    """The part of one rank in one global batch, in its structure, of eager tensors and None.
 
-    Attributes:
-        rows: Of this rank, in the structure of the batch, of eager tensors and None.
-        sizes: The number of samples of each rank.
-        whole: The whole batch, where this rank has it.
-        shared: The leaves of `rows`, as `tf.nest.flatten` numbers them, of which each rank has all,
-            though they have a dimension: ragged and sparse ones, and those with other numbers of
-            rows than the batch has samples, such as the nodes and edges of its graphs.
+    `shared` are the leaves, as `tf.nest.flatten` numbers them, of which each rank has all, though
+    they have a dimension: ragged and sparse ones, and those with other numbers of rows than the
+    batch has samples, such as the nodes and edges of its graphs.
     """
 
     rows: Any
-    sizes: tuple[int, ...]
-    whole: Any = None
+    sizes: tuple[int, ...]  # samples of each rank
+    whole: Any = None  # the whole batch, where this rank has it
     shared: frozenset[int] = frozenset()
 
     @property
@@ -86,14 +72,6 @@ def part_of(element: Any, data_check: Callable[[], DataCheck]) -> BatchPart:
     `fit`, `evaluate` and `predict` feed micro-batches, or batches that are marked for a comparison
     (`CheckedBatch`, `LocalBatch`). Anything else, such as the arguments of `train_on_batch`, is a
     global batch, the same on all ranks.
-
-    Args:
-        element: A `MicroBatch`, `CheckedBatch` or `LocalBatch` of eager tensors, or any structure
-            of arrays and tensors of shape `(batch, ...)`.
-        data_check: Returns that by which ranks compare batches that are marked.
-
-    Raises:
-        DifferentInputError: On all ranks, as `DataCheck` does.
     """
     if isinstance(element, MicroBatch):
         return _part_of_micro_batch(element)
@@ -168,13 +146,7 @@ def in_order_of_rows(leaf: Any) -> Any:
 
 
 def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
-    """Return the rows of a tensor at some positions. Local.
-
-    Args:
-        leaf: Dense, ragged, or sparse with its entries in the order of rows, of shape
-            `(batch, ...)`.
-        positions: int64 tensor of shape `(rows,)`.
-    """
+    """Return rows of a tensor, if sparse in the order of rows, at int64 positions. Local."""
     if not isinstance(leaf, tf.SparseTensor):
         return tf.gather(leaf, positions)
     row_of_entry = leaf.indices[:, 0]
@@ -190,11 +162,9 @@ def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
 
 
 def num_rows(batch: Any) -> Any:
-    """Return the number of rows of a batch, int64 scalar: of the targets, else of the rest. Local.
+    """Return the number of rows of a batch, int64: of the targets, else of the first leaf. Local.
 
-    Args:
-        batch: Any structure of arrays, dense, ragged and sparse tensors of shape `(batch, ...)`,
-            scalars and None. A tuple of two or three has its targets in the second place.
+    A tuple of two or three has its targets in the second place.
     """
     targets = batch[1] if type(batch) is tuple and len(batch) in (2, 3) else None
     leaf = next(leaf for leaf in tf.nest.flatten((targets, batch)) if has_rows(leaf))

@@ -56,12 +56,6 @@ def compare_with_serial(
     Afterwards all variables have the values that they had. A difference is a fault if it is larger
     than rounding, and much larger than what a change of all numbers in their last digits does to
     the serial step: an optimizer may divide a gradient of nothing but rounding by its size.
-
-    Args:
-        name: Of the step, for the message.
-        traced: The step.
-        whole: All rows, as the traced step takes them.
-        run: Runs the partitioned step on the same rows, on all ranks.
     """
     before = [variable.numpy() for variable in traced.variables]
 

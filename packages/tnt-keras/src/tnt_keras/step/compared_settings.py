@@ -32,12 +32,8 @@ def require_same_layers(model: keras.Model) -> None:
     """Compare the settings of the layers, losses and metrics of ranks. Collective.
 
     Another activation, rate or policy on one rank leaves all variables alike, and every result
-    wrong. Names and seeds may differ, and so may what initialises weights, since all ranks go on
-    with those of the master rank. What a class of the user's says of itself may be anything, such
-    as a time or an address: of such classes only the names are compared.
-
-    Raises:
-        DifferentInputError: On all ranks, if settings differ; shows two of them.
+    wrong. Names, seeds and initializers may differ. What a class of the user's says of itself may
+    be anything, such as a time or an address: of such classes only the names are compared.
     """
     texts = [*_texts_of_layers(model), *_texts_of_compile(model)]
     require_same(
@@ -105,12 +101,9 @@ def _texts_of(name: str, value: Any) -> Iterator[str]:
 def require_same_optimizers(optimizers: Iterable[Any]) -> None:
     """Compare the optimizers of ranks before their first step. Collective.
 
-    A learning rate that is a number is a variable: all ranks go on with that of the master rank,
-    and there is a warning if others had another one. Schedules, momenta, clipping and the like stay
-    what each rank has made them, so that weights would drift apart.
-
-    Raises:
-        DifferentInputError: On all ranks, if settings differ; names one and two of its values.
+    A learning rate that is a number is a variable: all ranks go on with the master's, with a
+    warning. Schedules, momenta, clipping and the like stay each rank's, so that weights would drift
+    apart.
     """
     # Without names, which count what was made before.
     own = [

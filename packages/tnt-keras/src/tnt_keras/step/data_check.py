@@ -1,9 +1,8 @@
 """Compare before a step what data the ranks have read.
 
-Where all ranks read the same dataset, all of this follows from it. It does not if each rank has a
-dataset of its own, or Python code makes the batches: ranks may then have different numbers of
-samples, and one may run out of data while the others wait for it in their next step. A rank whose
-samples have a label that `class_weight` has no place for says so here too.
+If each rank has a dataset of its own, or Python code makes the batches, ranks may have different
+numbers of samples, and one may run out of data while others wait for it. Labels that `class_weight`
+has no place for are told here too.
 """
 
 from __future__ import annotations
@@ -76,17 +75,7 @@ class DataCheck:
     def sizes_of_ranks(
         self, num_local: int, fingerprint: int, label_without_weight: int
     ) -> list[int]:
-        """Return the numbers of samples of all ranks, which are their own. Collective.
-
-        Args:
-            num_local: Samples of this rank.
-            fingerprint: Of the shapes of a sample.
-            label_without_weight: See the class.
-
-        Raises:
-            DifferentInputError: On all ranks, if the data of one have ended, or if samples have
-                different shapes.
-        """
+        """Return the numbers of samples of all ranks, whose samples have one shape. Collective."""
         of_ranks = self._gather(1, label_without_weight, num_local, 0, fingerprint)
         _check(of_ranks)
         with_samples = of_ranks[of_ranks[:, _NUM_LOCAL] > 0]
@@ -98,17 +87,7 @@ class DataCheck:
     def same_batch(
         self, num_local: int, num_global: int, fingerprint: int, label_without_weight: int
     ) -> None:
-        """Make sure that all ranks have read the same global batch. Collective.
-
-        Args:
-            num_local: Samples of this rank.
-            num_global: Samples of the batch.
-            fingerprint: Of the batch.
-            label_without_weight: See the class.
-
-        Raises:
-            DifferentInputError: On all ranks, if they have not, or the data of one have ended.
-        """
+        """Make sure that all ranks have read the same global batch. Collective."""
         of_ranks = self._gather(1, label_without_weight, num_local, num_global, fingerprint)
         _check(of_ranks)
         sizes = of_ranks[:, _NUM_GLOBAL].tolist()
@@ -119,11 +98,7 @@ class DataCheck:
         _none_of(np.any(read != read[:1], axis=1), other_data())
 
     def end(self) -> None:
-        """Tell the others that this rank has no more data in this epoch. Collective.
-
-        Raises:
-            DifferentInputError: If another rank has.
-        """
+        """Tell the others that this rank has no more data; all must say so. Collective."""
         of_ranks = self._gather(0, NO_LABEL, 0, 0, 0)
         going_on = np.flatnonzero(of_ranks[:, _HAS_DATA])
         if len(going_on):

@@ -30,22 +30,13 @@ _SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FormFunctions:
-    """What computes steps of batches of one form: a function for each choice of updates.
-
-    Attributes:
-        name: Of the step.
-        owner: Of the step.
-        trace: Of the step.
-        inputs: Of the partition, see `inputs_of`.
-        num_rows: Of the batch, if it is known; None if each rank computes all of it.
-        built: What was built, by which optimizers update weights.
-    """
+    """What computes steps of batches of one form: a function for each choice of updates."""
 
     name: str
     owner: StepOwner
     trace: StepTrace
     inputs: list[Input]
-    num_rows: int | Unknown | None
+    num_rows: int | Unknown | None  # of the batch; None: each rank computes all of it
     built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
 
     @property
@@ -110,12 +101,7 @@ class FormFunctions:
 
 
 class CheckedExchange(StepExchange):
-    """The exchanges of one graph; in the last one ranks compare the sizes of their batches.
-
-    Args:
-        channels: As for `StepExchange`.
-        sizes: Of the global batch, as this rank knows it: integers, or int64 scalars of the graph.
-    """
+    """The exchanges of one graph; in the last one ranks compare the sizes of their batches."""
 
     def __init__(self, channels: StepChannels, sizes: Sequence[int | tf.Tensor]) -> None:
         super().__init__(channels)

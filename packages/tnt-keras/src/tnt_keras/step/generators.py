@@ -22,11 +22,7 @@ def generator_states() -> dict[str, Any]:
 
 
 def set_generator_states(states: dict[str, Any]) -> None:
-    """Let `random` and `numpy.random` go on from a state. Local.
-
-    Args:
-        states: What `generator_states` has returned, or one of its entries.
-    """
+    """Let `random` and `numpy.random` go on from `generator_states()` or a part. Local."""
     if "random" in states:
         random.setstate(states["random"])
     if "numpy" in states:
@@ -36,8 +32,7 @@ def set_generator_states(states: dict[str, Any]) -> None:
 def use_generators_of_master() -> None:
     """Set the generators that Python code draws from to the states of the master rank. Collective.
 
-    These are those of `random` and `numpy.random`, and the global seed of TensorFlow, if it has
-    none: each rank draws the same then.
+    These are `random` and `numpy.random`, and TensorFlow's global seed, if there is none.
     """
     states, seed = _of_master()
     set_generator_states(states)
@@ -47,10 +42,7 @@ def use_generators_of_master() -> None:
 
 @contextlib.contextmanager
 def generators_of_master() -> Iterator[None]:
-    """Let code draw from `random` and `numpy.random` what it draws on the master rank. Collective.
-
-    A rank whose generators were in other states has these again afterwards.
-    """
+    """Let code draw what the master draws; a rank in other states has these again. Collective."""
     own, (of_master, _) = generator_states(), _of_master()
     set_generator_states(of_master)
     try:

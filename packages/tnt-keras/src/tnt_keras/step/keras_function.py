@@ -21,10 +21,7 @@ Steps: TypeAlias = PartitionedSteps | WholeSteps
 class KerasFunction:
     """The train or test function of a model: computes some steps on the batches of an iterator.
 
-    Args:
-        steps: The step.
-        owner: Of the step.
-        num_steps: Returns how many steps Keras wants in one call, at most.
+    `num_steps` returns how many steps Keras wants in one call, at most.
     """
 
     def __init__(self, steps: Steps, owner: StepOwner, num_steps: Callable[[], int]) -> None:
@@ -33,11 +30,7 @@ class KerasFunction:
         self._num_steps = num_steps
 
     def __call__(self, iterator: Any) -> Any:
-        """Compute the steps, and return the result of the last one. Collective.
-
-        Raises:
-            StopIteration: If there is no batch.
-        """
+        """Compute the steps, and return the result of the last one. Collective."""
         require_call(self.steps.name)
         num_steps = self._num_steps()
         element_spec = unmarked(getattr(iterator, "element_spec", None))
@@ -80,10 +73,8 @@ class KerasFunction:
 class KerasPredictFunction:
     """The predict function of a model: predicts for a list of batches.
 
-    Args:
-        steps: The step.
-        owner: Of the step.
-        plain: Makes Keras' own function, for batches that are this rank's own.
+    `plain` makes Keras' own function: ranks with samples of their own may take other numbers of
+    steps, so that each predicts alone.
     """
 
     def __init__(self, steps: Steps, owner: StepOwner, plain: Callable[[], Any]) -> None:
@@ -93,11 +84,7 @@ class KerasPredictFunction:
         self._plain: Any = None
 
     def __call__(self, batches: Sequence[Any]) -> Any:
-        """Return the predictions for all batches, one after the other. Collective, as a rule.
-
-        Ranks with samples of their own need not take equally many steps, so that each predicts
-        alone.
-        """
+        """Return the predictions for all batches, one after the other. Collective, as a rule."""
         require_call(self.steps.name)
         if isinstance(batches[0], LocalBatch):
             if self._plain is None:

@@ -13,14 +13,7 @@ DRAWS = ("serial", "local")
 
 @dataclasses.dataclass(frozen=True)
 class StepOptions:
-    """How steps compute, as for `tnt.Model`.
-
-    Attributes:
-        fuses_batch_norm: Whether batch normalisation of a rank's rows is fused where it can be.
-        batch_norm: "local" for statistics of each rank's rows, "global" for those of the batch.
-        draws: "serial" for the random numbers of the serial run, "local" for others on each rank.
-        check: Whether the first step of each kind is compared with the serial one.
-    """
+    """How steps compute, as for `tnt.Model`."""
 
     fuses_batch_norm: bool = True
     batch_norm: str = "local"
@@ -36,11 +29,7 @@ def default_options(**given: Any) -> StepOptions:
 def given_options(
     fused_batch_norm: bool | None, batch_norm: str | None, draws: str | None, check: bool | None
 ) -> dict[str, Any]:
-    """Return the attributes of `StepOptions` that a user has given. Local.
-
-    Raises:
-        ValueError: If one is none of its words.
-    """
+    """Return the attributes of `StepOptions` that a user has given, of words that exist. Local."""
     for name, value, words in (("batch_norm", batch_norm, BATCH_NORMS), ("draws", draws, DRAWS)):
         if value is not None and value not in words:
             raise ValueError(

@@ -1,9 +1,9 @@
 """Logs of this rank's own samples, beside the global ones.
 
-Variables of metrics hold sums over the samples of all ranks. A rank that wants to see its own adds
-up what its rows have added to them in each step, and computes the results of metrics from that when
-it is asked. No rank is asked for it. What is no sum over samples stays global, and so do values of
-a step that are no results of metrics, and all of steps that each rank computes whole.
+Variables of metrics hold sums over the samples of all ranks. A rank adds up what its rows have
+added to them, and computes results of metrics from that when asked, without other ranks. What is no
+sum over samples stays global, and so do values of no metric, and steps that each rank computes
+whole.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from tnt_keras.step.variables import array_of
 
 
 class OwnLogs:
-    """What the steps of a model keep for this rank.
-
-    Args:
-        model: A compiled model.
-    """
+    """What the steps of a compiled model keep for this rank."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -40,14 +36,7 @@ class OwnLogs:
         addends: Sequence[tf.Tensor | None],
         factor: float,
     ) -> None:
-        """Add what this rank's rows have added in a step. Local.
-
-        Args:
-            step_name: "train_step" or "test_step".
-            variables: Of metrics.
-            addends: To each of them; None for what is no sum.
-            factor: By which the addends are multiplied.
-        """
+        """Add `factor` times what this rank's rows have added in a step; None is no sum. Local."""
         for variable, addend in zip(variables, addends, strict=True):
             if addend is None:
                 self._sums[id(variable)] = None
@@ -60,12 +49,7 @@ class OwnLogs:
         self._sums.clear()
 
     def replace(self, logs: dict[str, Any], step_name: str) -> dict[str, Any]:
-        """Return logs with the values of this rank where there are such. Local.
-
-        Args:
-            logs: Global ones, as Keras gives them to callbacks.
-            step_name: The step that they are of.
-        """
+        """Return global logs of a step, with values of this rank where there are any. Local."""
         if self._newest == step_name:
             self._values[step_name] = self._results()
             self._newest = ""

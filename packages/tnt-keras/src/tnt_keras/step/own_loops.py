@@ -34,8 +34,7 @@ _looked_at: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDic
 def notice_own_loops(model: keras.Model) -> None:
     """Have it noticed if something else than its steps trains a distributed model. Local.
 
-    That is as long as there is a distributed model: when the last one is gone, optimizers are those
-    of Keras again.
+    When the last distributed model is gone, optimizers are those of Keras again.
     """
     _replace_apply()
     if model not in _models:
@@ -45,10 +44,7 @@ def notice_own_loops(model: keras.Model) -> None:
 
 @contextlib.contextmanager
 def loop_over_parts() -> Iterator[None]:
-    """Have it noticed in a with-block if an optimizer is applied outside of a step. Local.
-
-    In the block the user's loop has this rank's part of a batch.
-    """
+    """Notice in a with-block, where a loop has local rows, optimizers outside of steps. Local."""
     global _num_loops
     _replace_apply()
     _num_loops += 1

@@ -14,37 +14,19 @@ from tnt_keras.step.options import StepOptions
 
 
 class StepOwner:
-    """What the steps of one model or function share, and what ranks hold alike because of them.
-
-    Args:
-        options: How steps compute.
-        model: The model whose steps they are, None for a function.
-
-    Attributes:
-        optimizers: The compiled one, and others that a step was seen to apply.
-        variables: What steps were seen to use: `tf.Variable`s, each once.
-        are_synchronized: What was given the master's values once, by the identity of its
-            `tf.Variable`.
-        own_logs: Of this rank's samples; None until a callback asks for them.
-        has_other_rows: Whether a batch was seen with parts that have no row for each sample.
-        is_synchronized: Whether ranks got the master's weights, and nothing changed them since but
-            steps of all ranks.
-        num_checks: How often some variables were compared before a single step.
-        num_fits: How often `fit` was called.
-        sizes_of_former_run: What `sizes_seen` gave in the run that this one continues.
-    """
+    """What the steps of one model or function share, and what ranks hold alike because of them."""
 
     def __init__(self, options: StepOptions, model: Any = None) -> None:
         self.options = options
-        self.model = model
-        self.optimizers: list[Any] = []
-        self.variables: list[Any] = []
-        self.are_synchronized: dict[int, Any] = {}
-        self.own_logs: Any = None
-        self.has_other_rows = False
-        self.is_synchronized = False
-        self.num_checks = 0
-        self.num_fits = 0
+        self.model = model  # None for a function
+        self.optimizers: list[Any] = []  # the compiled one, and those seen in steps
+        self.variables: list[Any] = []  # `tf.Variable`s that steps were seen to use
+        self.are_synchronized: dict[int, Any] = {}  # by the identity of the `tf.Variable`
+        self.own_logs: Any = None  # of this rank's samples, if asked for
+        self.has_other_rows = False  # a batch had parts without a row for each sample
+        self.is_synchronized = False  # with the master, then only changed by all ranks' steps
+        self.num_checks = 0  # of some variables, before single steps
+        self.num_fits = 0  # calls of `fit`
         self.sizes_of_former_run: dict[str, list[Sizes]] = {}
         self._forms: dict[str, BatchForms] = {}
         self._channels: dict[str, StepChannels] = {}

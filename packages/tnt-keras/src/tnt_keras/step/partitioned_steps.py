@@ -31,12 +31,6 @@ class PartitionedSteps:
 
     A step is traced as plain Keras does, and partitioned for each form of the batch. Tracing and
     building are collective: all ranks meet a form in the same step.
-
-    Args:
-        name: Of the step: "train_step". For messages.
-        step: Called with a batch while it is traced; what it returns is structured as the result.
-        owner: Of the step.
-        traces_exactly: As for `TracedSteps`.
     """
 
     def __init__(
@@ -76,10 +70,8 @@ class PartitionedSteps:
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective.
 
-        Args:
-            part: Of this rank.
-            element_spec: The spec of the batches as this rank reads them from a dataset; None if
-                they come otherwise, such as arrays.
+        `element_spec` is that of the dataset from which this rank reads; None for arrays and the
+        like.
         """
         part, is_cut = part_to_compute(part)
         functions, tensors = self._functions_for(part, is_cut, element_spec)
@@ -113,11 +105,7 @@ class PartitionedSteps:
         return result
 
     def run_without_batch(self) -> None:
-        """Do what a step does that needs no batch, where plain Keras looks for one in vain. Local.
-
-        Keras finds the end of data of unknown length by such a step, in which `iterations` counts
-        one more and seeds advance.
-        """
+        """Do what needs no batch, as Keras does at the end of data of unknown length. Local."""
         last = self._traces.last
         if last is not None and last.without_batch is not None:
             last.without_batch()

@@ -15,19 +15,12 @@ _LEAST_SAMPLES = 16  # fewer give statistics that are too noisy to train with
 
 @dataclasses.dataclass(frozen=True)
 class StepReport:
-    """What there is to say of one kind of step.
+    """What there is to say of one kind of step."""
 
-    Attributes:
-        title: Which step: "train_step on 4 ranks".
-        explanation: What it exchanges.
-        is_cut: Whether each rank computes its rows; else all compute the whole batch.
-        num_own_draws: How many draws have other numbers on each rank than in the serial run.
-    """
-
-    title: str
+    title: str  # "train_step on 4 ranks"
     explanation: Explanation
-    is_cut: bool
-    num_own_draws: int = 0
+    is_cut: bool  # else all ranks compute the whole batch
+    num_own_draws: int = 0  # draws with other numbers than in the serial run
 
     @property
     def line(self) -> str:
@@ -44,10 +37,7 @@ class StepReport:
         return f"{self.line}\n\n{self.explanation.table()}" if self.is_cut else self.line
 
     def announce(self, normalisations: Normalisations, num_rows: int) -> None:
-        """Log the line and what makes the step slow or other than serial; print the table. Local.
-
-        The log is that of all ranks, the master's alone by default.
-        """
+        """Log the line and what makes the step slow or not serial; print the table. Local."""
         logger.info("%s", self.line)
         if settings().explains_steps and is_master_rank():
             print(self.table, flush=True)

@@ -18,37 +18,26 @@ Specs = tuple[Any, ...]
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """A batch without its numbers.
+    """A batch without its numbers."""
 
-    Attributes:
-        skeleton: Its structure.
-        is_present: Which of its leaves are not None.
-    """
-
-    skeleton: Hashable
-    is_present: tuple[bool, ...]
+    skeleton: Hashable  # its structure
+    is_present: tuple[bool, ...]  # which of its leaves are not None
 
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """What decides which function a step runs; equal on ranks that have parts of one batch.
-
-    Attributes:
-        layout: Of the batch.
-        specs: Of the whole batch.
-        lacks_sizes: Whether it is that of a form that does not know all sizes.
-    """
+    """What decides which function a step runs; equal on ranks that have parts of one batch."""
 
     layout: Layout
-    specs: Specs
-    lacks_sizes: bool = False
+    specs: Specs  # of the whole batch
+    lacks_sizes: bool = False  # of a form that does not know all sizes
 
     @classmethod
     def of(cls, layout: Layout, part: BatchPart, element_spec: Any) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
-        Where all ranks have a leaf whose number of rows is not that of the batch, it may be another
-        one in each, and is left open. One row stays one, since operations may broadcast it.
+        Another number of rows than that of the batch may be another one in each, and is left open.
+        One row stays one, since operations may broadcast it.
         """
         specs = tuple(
             _spec_of(leaf, _rows_of(leaf, part.num_global) if i in part.shared else part.num_global)
@@ -107,15 +96,10 @@ def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
 
 
 def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
-    """Return the specs with which plain Keras traces a step. Pure.
+    """Return the specs with which plain Keras traces a step: exactly those of arrays. Pure.
 
-    Sizes that the dataset does not promise are None: all of the user's Python code that looks at
-    them then does what it does on one rank.
-
-    Args:
-        specs: Of a whole batch, all sizes known.
-        like: The specs of the elements of the dataset, as this rank reads them; None if the batch
-            was given as arrays, with which Keras traces exactly.
+    Sizes that a dataset does not promise are None, so that the user's Python code does what it does
+    on one rank. `like` are the specs of its elements, as this rank reads them; None for arrays.
     """
     if like is None:
         return specs

@@ -30,15 +30,7 @@ from tnt_keras.step.variables import backing, metric_variables, synchronize_new
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class StepTrace:
-    """A step as it was traced for batches of a layout and of some shapes.
-
-    Attributes:
-        layout: Of the batches.
-        specs: Of the batches.
-        traced: The trace.
-        normalisations: The batch normalisations that it trains.
-        accumulations: Of the optimizers that it applies.
-    """
+    """A step as it was traced for batches of a layout and of some shapes."""
 
     layout: Layout
     specs: Specs
@@ -56,12 +48,8 @@ class StepTrace:
 class TracedSteps:
     """One kind of step, traced for each layout of batches, and anew for shapes that are others.
 
-    Args:
-        name: Of the step, for messages.
-        step: Called with a batch while it is traced.
-        owner: Of the step.
-        traces_exactly: Whether there is a trace for each shape, as in a `tf.function`; else the
-            sizes that differ become None.
+    `traces_exactly`: there is a trace for each shape, as in a `tf.function`; else the sizes that
+    differ become None.
     """
 
     def __init__(
@@ -81,19 +69,9 @@ class TracedSteps:
     def for_batch(self, signature: Signature, batch: Any, element_spec: Any) -> StepTrace | None:
         """Return a trace that holds for a signature. Collective if it must be made.
 
-        What is made while the step is traced gets the master's values, and ranks compare what they
-        have traced.
-
-        Args:
-            signature: Of the batch.
-            batch: This rank's part, whose structure counts.
-            element_spec: As for `PartitionedSteps.run`.
-
-        Returns:
-            None if the step, traced exactly until now, asks in Python for a size that is not known.
-
-        Raises:
-            DifferentInputError: On all ranks, if they have traced different steps.
+        What is made while the step is traced gets the master's values, and ranks compare their
+        traces. There is None if a step, traced exactly until now, asks in Python for a size that is
+        not known.
         """
         of_layout = [known for known in self._known if known.layout == signature.layout]
         for known in reversed(of_layout):

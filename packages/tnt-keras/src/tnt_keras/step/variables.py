@@ -28,9 +28,8 @@ _NUM_ENTRIES = 16
 def replicated_variables(owner: StepOwner) -> list[Any]:
     """Return all variables that must be equal on all ranks, each once. Local.
 
-    These are the weights of the model, the variables of the optimizers that steps are known to use,
-    and whatever else steps read or change. Metrics are left out, and sums of gradients of which
-    each rank has an addend.
+    These are the weights of the model, the variables of optimizers, and whatever else steps read or
+    change; neither metrics, nor sums of gradients of which each rank has an addend.
     """
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
@@ -47,12 +46,7 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
 
 
 def synchronize(owner: StepOwner) -> None:
-    """Give all ranks the weights, optimizer state and seeds of the master rank. Collective.
-
-    Raises:
-        DifferentInputError: On all ranks, if the models differ in structure, or optimizers in
-            their settings; names the first difference.
-    """
+    """Give all ranks the weights, optimizer state and seeds of the master rank. Collective."""
     require_same_optimizers(owner.optimizers)
     variables = replicated_variables(owner)
     of_metrics = metric_variables(owner)
@@ -81,12 +75,7 @@ def backing(variable: Any) -> Any:
 
 
 def check_replicas(owner: StepOwner) -> None:
-    """Compare the weights of all ranks bit by bit, through checksums. Collective.
-
-    Raises:
-        DifferentWeightsError: On all ranks, if a variable differs; names the first one and the
-            ranks.
-    """
+    """Compare the weights of all ranks bit by bit, through checksums. Collective."""
     # Scalars first: another learning rate is the cause of other weights, which are many.
     variables = sorted(replicated_variables(owner), key=lambda v: tf.TensorShape(v.shape).rank or 0)
     difference = compare_arrays(
@@ -103,11 +92,10 @@ def check_replicas(owner: StepOwner) -> None:
 
 
 def check_replicas_in_turn(owner: StepOwner) -> None:
-    """Compare some entries of a few variables, other ones each time, and all if they differ.
+    """Compare some entries of a few variables in turn, and all if they differ. Collective.
 
-    That takes next to no time. What one rank changes by itself (its learning rate, say, or the
-    weights that it restores) soon makes others differ, and so is found by one of the next steps.
-    Collective.
+    That takes next to no time. What one rank changes by itself (its learning rate, say) soon makes
+    others differ, and so is found by one of the next steps.
     """
     variables = replicated_variables(owner)
     if not variables:
@@ -121,10 +109,7 @@ def check_replicas_in_turn(owner: StepOwner) -> None:
 
 
 def seed_states(owner: StepOwner) -> list[Any]:
-    """Return the states of the seed generators of all layers (of `Dropout`, say). Local.
-
-    They are what a model has besides weights and metrics: pairs of a seed and a counter.
-    """
+    """Return the states of layers' seed generators: pairs of a seed and a counter. Local."""
     others = [*replicated_variables(owner), *metric_variables(owner)]
     known = {id(backing(variable)) for variable in others}
     return [
@@ -146,11 +131,7 @@ def states_of_generators(model: keras.Model) -> list[tf.Variable]:
 
 
 def tensorflow_variables(model: keras.Model) -> list[tf.Variable]:
-    """Return the `tf.Variable`s in attributes of layers, which Keras does not know. Local.
-
-    Args:
-        model: A built distributed model.
-    """
+    """Return the `tf.Variable`s in attributes of layers, which Keras does not know. Local."""
     found = [each for layer in all_layers(model) for each in in_attributes(layer, tf.Variable)]
     return [each for each in found if tf.as_dtype(each.dtype) != tf.string]
 
@@ -167,19 +148,12 @@ def _give_values_of_master(variables: Sequence[Any]) -> None:
 
 
 def array_of(value: Any) -> np.ndarray:
-    """Return what a variable or tensor holds. Local.
-
-    Args:
-        value: Also a scalar of bfloat16, of which numpy makes no array by itself.
-    """
+    """Return what a variable or tensor holds, also scalars of bfloat16. Local."""
     return np.asarray(tf.convert_to_tensor(value).numpy())
 
 
 def name_of(variable: Any) -> str:
-    """Return the name of a variable of Keras or TensorFlow: that of the master rank. Local.
-
-    A process that has made other models before numbers its layers differently.
-    """
+    """Return the name of a variable on the master rank, which may number layers anew. Local."""
     own = str(getattr(variable, "path", variable.name))  # a `tf.Variable` has no path
     return str(getattr(variable, _NAME_ON_MASTER_RANK, own))
 

@@ -18,17 +18,11 @@ _NAME = "rows of a batch"
 
 
 def whole_batch(part: BatchPart) -> Any:
-    """Return the batch of which each rank has a part. Collective, unless this rank has all of it.
+    """Return the batch of which each rank has a part. Collective, unless this rank has all.
 
     Row p of a batch that Tarantella has split over n ranks is row p // n of rank p mod n. Of
     samples that ranks share by themselves the first of each rank come first, then the second ones,
-    and so on. A duplicate, which a rank without samples has, is not in it.
-
-    Returns:
-        The structure, of eager tensors with the rows of all ranks. Scalars are those of this rank.
-
-    Raises:
-        DifferentInputError: On all ranks, if the rows of ranks do not fit together.
+    and so on. Duplicates, which ranks without samples have, are left out.
     """
     if part.whole is not None:
         return part.whole
@@ -62,10 +56,9 @@ def with_whole_values(part: BatchPart) -> BatchPart:
 
 
 def part_to_compute(part: BatchPart) -> tuple[BatchPart, bool]:
-    """Return the rows that each rank computes, or the whole batch, which all do. Collective.
+    """Return the rows that each rank computes and True, or the whole batch and False. Collective.
 
-    Returns:
-        The part, and whether the batch is cut: it has a sample for each rank.
+    The batch is cut if it has a sample for each rank.
     """
     part = with_whole_values(part)
     if part.num_global < get_size():

@@ -25,14 +25,7 @@ from tnt_keras.step.whole_batch import whole_batch
 
 
 class WholeSteps:
-    """One kind of step that each rank runs on the whole batch, as Python code.
-
-    Args:
-        name: Of the step: "train_step". For messages.
-        step: Called with each batch.
-        owner: Of the step.
-        reason: Why it is not partitioned, for the warning.
-    """
+    """One kind of step that each rank runs on the whole batch, as Python code."""
 
     def __init__(
         self, name: str, step: Callable[[Any], Any], owner: StepOwner, reason: str
@@ -51,12 +44,7 @@ class WholeSteps:
         )
 
     def run(self, part: BatchPart, element_spec: Any = None) -> Any:
-        """Compute a step, and return its result. Collective.
-
-        Args:
-            part: Of this rank.
-            element_spec: Has no effect.
-        """
+        """Compute a step, and return its result. Collective."""
         batch = whole_batch(part)
         with step_scope(self._owner):
             result = self._step(batch)

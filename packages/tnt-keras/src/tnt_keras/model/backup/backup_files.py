@@ -23,14 +23,9 @@ _OF_KERAS = "latest.weights.h5"
 
 
 class BackupFiles:
-    """The backups in one folder, which the master rank writes. Methods are collective.
+    """The backups in one folder, which the master rank writes and others need not see. Collective.
 
-    A file is written under another name first, so that a run which is killed leaves the old one or
-    the new one.
-
-    Args:
-        folder: Of the master rank; others need not see it.
-        keeps_previous: Whether the backup before the last one is kept.
+    A file is written under another name first: a run that is killed leaves the old or the new one.
     """
 
     def __init__(self, folder: str | os.PathLike[str], keeps_previous: bool) -> None:
@@ -47,12 +42,7 @@ class BackupFiles:
         run_together("write", self._folder, self._prepare_here)
 
     def read(self) -> tuple[Any, list[np.ndarray[Any, Any]]] | None:
-        """Return JSON and arrays of the last backup that is whole, None without any.
-
-        Raises:
-            ValueError: On all ranks, if there are files and none of them is whole, or Keras has
-                written them.
-        """
+        """Return JSON and arrays of the last whole backup, None without any; refuse Keras' own."""
         found: list[str] = []
         if is_master_rank():
             names = (_LATEST, _PREVIOUS, _OF_KERAS)

@@ -27,15 +27,8 @@ class CallbackState:
     """What changes in one callback from the begin of training on. Creation and methods are local.
 
     It is what `get_backup_state()` of the callback returns, and `set_backup_state(state)` is given,
-    if it has these methods. Otherwise it is every attribute whose value is another one than at the
-    begin of training. Attributes that stay as they were, such as `patience`, are those of the
-    script also after a restart.
-
-    Args:
-        callback: Of Keras or of the user, after its `on_train_begin`.
-
-    Attributes:
-        class_name: Of the callback.
+    if it has these methods; otherwise every attribute whose value is another one than after
+    `on_train_begin`. Others, such as `patience`, are those of the script also after a restart.
     """
 
     def __init__(self, callback: keras.callbacks.Callback) -> None:

@@ -30,11 +30,7 @@ _BackupAndRestore = keras.callbacks.BackupAndRestore
 
 
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
-    """Return the backup that callbacks ask for, None without a `BackupAndRestore`. Local.
-
-    Raises:
-        ValueError: If there are two, or the callbacks are in a list of the user's own class.
-    """
+    """Return the backup that a `BackupAndRestore` among callbacks asks for, if any. Local."""
     given = as_list(callbacks)
     asking = [each for each in map(_unwrapped, given) if isinstance(each, _BackupAndRestore)]
     if not asking:
@@ -52,14 +48,8 @@ def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
 class FitBackup(keras.callbacks.Callback):
     """The backup of one `fit`, in which it takes part as the last of all callbacks.
 
-    Args:
-        model: A distributed model.
-        callback: The user's, which says when a backup is due.
-        callbacks: The user's, and a `History`; their state is backed up.
-
-    Attributes:
-        progress: How far the `fit` has come.
-        restoring: The first of all callbacks, so that others see the variables of the backup.
+    `callback` says when one is due; `callbacks` are those whose state it holds. `restoring` comes
+    as the first of all callbacks, so that others see the variables of the backup.
     """
 
     def __init__(
@@ -86,11 +76,7 @@ class FitBackup(keras.callbacks.Callback):
 
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
-        """Read the last backup, from which a `fit` in the block goes on. Collective.
-
-        Raises:
-            ValueError: If the backup is damaged, or of another training.
-        """
+        """Read the last backup, from which a `fit` in the block goes on. Collective."""
         self._files.prepare()
         found = self._files.read()
         if found is not None:
@@ -107,16 +93,9 @@ class FitBackup(keras.callbacks.Callback):
     def begin(
         self, training: DistributedInput, testing: DistributedInput | None, *, lives_on: bool
     ) -> None:
-        """Take the data of the `fit`. Local.
+        """Take this rank's data of the `fit`; their batches must be of the backup's size. Local.
 
-        Args:
-            training: This rank's part.
-            testing: Likewise for validation, if there is one.
-            lives_on: Whether the training data are an object of the user's that goes on from one
-                `fit` to the next: a dataset or generator.
-
-        Raises:
-            ValueError: If the batches are of another size than those of the backup.
+        `lives_on`: the training data are an object that goes on from one `fit` to the next.
         """
         now, before = training.batch_size, self._saved and self._saved.progress.batch_size
         if None not in (now, before) and now != before:

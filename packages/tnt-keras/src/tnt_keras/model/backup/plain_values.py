@@ -34,15 +34,11 @@ class NotPlainError(TypeError):
 
 
 def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """Return what `json` can write of a value. Local.
+    """Return what `json` can write of a value; its arrays are added to `arrays`, not copied. Local.
 
-    Args:
-        value: None, numbers, texts, arrays, eager tensors, variables (of which the value counts),
-            functions that a module has by their name, and lists, tuples, sets and dicts of these.
-        arrays: The arrays in it are added to this list, not copied.
-
-    Raises:
-        NotPlainError: If there is anything else in it.
+    Plain are None, numbers, texts, arrays, eager tensors, values of variables, functions that a
+    module has by their name, and lists, tuples, sets and dicts of these; else there is a
+    `NotPlainError`.
     """
     if type(value) in _PLAIN:
         return value
@@ -58,12 +54,7 @@ def encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
 
 
 def decode(encoded: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """Return the value that `encode` was given; a variable's is an array. Local.
-
-    Args:
-        encoded: What `encode` returned, also after a way through JSON.
-        arrays: Those that it had added to the list, at the same places.
-    """
+    """Return the value that `encode` was given; a variable's is an array. Local."""
     if not isinstance(encoded, dict):
         return encoded
     [(kind, content)] = encoded.items()
@@ -158,13 +149,7 @@ class DamagedError(ValueError):
 def write_container(
     stream: IO[bytes], content: Any, arrays: Sequence[np.ndarray[Any, Any]]
 ) -> None:
-    """Write JSON and arrays to a stream. Local.
-
-    Args:
-        stream: A file that is open for writing bytes.
-        content: Anything that JSON knows.
-        arrays: Of any dtype of TensorFlow but strings.
-    """
+    """Write JSON and arrays, of any dtype of TensorFlow but strings, to a stream. Local."""
     described = [[array.dtype.name, list(array.shape)] for array in arrays]
     header = {"format": _FORMAT, "version": _VERSION, "content": content, "arrays": described}
     # Each entry of an archive has a checksum, and its table of contents is at the end.
@@ -176,11 +161,7 @@ def write_container(
 
 
 def read_container(stream: IO[bytes]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
-    """Read JSON and arrays from a stream. Local.
-
-    Raises:
-        DamagedError: If it is not what `write_container` has written; says why.
-    """
+    """Read JSON and arrays from a stream; what is not whole is a `DamagedError`. Local."""
     try:
         with zipfile.ZipFile(stream) as archive:
             # A container may hold others, and one of these may end where the file was cut off.

@@ -18,24 +18,15 @@ class Progress:
 
     An execution is one call of the function that Keras makes of a step: one step, or several with
     `steps_per_execution`.
-
-    Attributes:
-        epoch: The epoch that runs, or else the next one.
-        finished: Executions in each epoch that this `fit` has finished.
-        executions: Executions so far in the epoch that runs.
-        validated: Executions in each validation that has ended.
-        stops: Whether the training is to stop.
-        logs: Of the last step, if it belongs to the epoch that runs.
-        batch_size: Of the global batch, None if it is not known.
     """
 
-    epoch: int = 0
-    finished: list[int] = dataclasses.field(default_factory=list)
-    executions: int = 0
-    validated: list[int] = dataclasses.field(default_factory=list)
+    epoch: int = 0  # that runs, or else the next one
+    finished: list[int] = dataclasses.field(default_factory=list)  # executions by epoch
+    executions: int = 0  # so far in the epoch that runs
+    validated: list[int] = dataclasses.field(default_factory=list)  # executions by validation
     stops: bool = False
-    logs: Any = None
-    batch_size: int | None = None
+    logs: Any = None  # of the last step of the epoch that runs
+    batch_size: int | None = None  # of the global batch
 
     @property
     def is_within_epoch(self) -> bool:
@@ -47,23 +38,14 @@ class Replay:
     """Brings data of a new process to where they were, by beginning and reading epochs anew.
 
     Each epoch is begun as Keras does, so that shuffles draw their seeds and Python code is called
-    as before. Epochs that are over are read too, unless it makes no difference.
-
-    Args:
-        reads: Whether epochs that are over must be read.
+    as before. Epochs that are over are read only if it makes a difference.
     """
 
     def __init__(self, reads: bool) -> None:
         self._reads = reads
 
     def pass_over(self, epochs: Any, finished: Sequence[int], *, resets: bool = False) -> None:
-        """Go on by whole epochs. Local.
-
-        Args:
-            epochs: Keras' iterator over epochs.
-            finished: Executions in each of them.
-            resets: Whether Keras resets the iterator before each, as it does for validation.
-        """
+        """Go on by epochs of so many executions; before validations Keras `resets`. Local."""
         for num_executions in finished:
             if resets:
                 epochs.reset()
@@ -75,13 +57,7 @@ class Replay:
                         raise StopIteration
 
     def pass_over_beginning(self, epochs: Any, num_executions: int, *, ends: bool) -> None:
-        """Let the next epoch begin in the middle. Local.
-
-        Args:
-            epochs: Keras' iterator over epochs.
-            num_executions: How many executions of the epoch are left out.
-            ends: Whether all others are left out too.
-        """
+        """Let the next epoch begin after some executions, or consist of none. Local."""
 
         def advance(executions: Iterator[Any]) -> Iterator[Any]:
             for *_, iterator in itertools.islice(executions, num_executions):
@@ -92,11 +68,7 @@ class Replay:
 
 
 def replay_drawing_from(states: dict[str, Any], replay: Any) -> set[str]:
-    """Replay with the random generators that the first process had. Local.
-
-    Returns:
-        The names of the generators that the data draw from: these stand now where they are needed.
-    """
+    """Replay from the first process's states; return the generators that have moved. Local."""
     set_generator_states(states)
     before = {name: digest_of(state) for name, state in generator_states().items()}
     replay()

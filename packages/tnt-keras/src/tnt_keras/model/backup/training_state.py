@@ -38,31 +38,18 @@ _Arrays = list[np.ndarray[Any, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class SavedState:
-    """The state of a training in a backup, as one rank sees it.
+    """The state of a training in a backup, as one rank sees it."""
 
-    Attributes:
-        fit_number: Which `fit` of the model it was, counted from 0.
-        steps_per_execution: Of the model.
-        progress: How far the `fit` had come.
-        has_global_seed: Whether Keras had a seed for functions without one.
-        variables: Name, shape and dtype of each variable.
-        values: Of the variables.
-        first_generators: States of random generators when the training began.
-        generators: Those when the backup was written.
-        callbacks: What `CallbackState.save` has returned for each callback.
-        sizes: What `StepOwner.sizes_seen` has returned.
-    """
-
-    fit_number: int
+    fit_number: int  # of the model, from 0
     steps_per_execution: int
     progress: Progress
-    has_global_seed: bool
-    variables: list[list[Any]]
+    has_global_seed: bool  # Keras had a seed for functions without one
+    variables: list[list[Any]]  # name, shape and dtype of each
     values: _Arrays
-    first_generators: dict[str, Any]
-    generators: dict[str, Any]
-    callbacks: list[bytes]
-    sizes: dict[str, list[Sizes]]
+    first_generators: dict[str, Any]  # states of random generators when the training began
+    generators: dict[str, Any]  # those when the backup was written
+    callbacks: list[bytes]  # from `CallbackState.save`
+    sizes: dict[str, list[Sizes]]  # from `StepOwner.sizes_seen`
 
     @classmethod
     def of_file(cls, content: dict[str, Any], arrays: _Arrays) -> SavedState:
@@ -92,13 +79,7 @@ class SavedState:
 
 
 class TrainingState:
-    """The state of a model that is being trained, of its callbacks and of random generators.
-
-    Args:
-        model: A distributed model.
-        callbacks: Those whose state counts, after their `on_train_begin`.
-        fit_number: Which `fit` of the model it is, counted from 0.
-    """
+    """The state of a model in training, its callbacks after `on_train_begin`, and generators."""
 
     def __init__(
         self, model: Any, callbacks: Sequence[keras.callbacks.Callback], fit_number: int
@@ -154,11 +135,7 @@ class TrainingState:
 
 
 def restore_variables(model: Any, saved: SavedState) -> None:
-    """Give the variables of a model the values that they had. Local.
-
-    Raises:
-        ValueError: If the model has other variables; names the first difference.
-    """
+    """Give the variables of a model, the same as in the backup, the values that they had. Local."""
     if saved.has_global_seed:
         global_seed()
     variables = variables_of(model)
@@ -185,11 +162,9 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
 
 
 def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
-    """Return the parts of all ranks; what is as on the master rank is not sent. Collective.
+    """Return the places of all parts in a list without repetitions, and the list. Collective.
 
-    Returns:
-        For each rank the places of its parts in a list of different ones, and this list. On other
-        ranks than the master, its own parts are missing in the list.
+    What the master has is not sent. On other ranks the list lacks the master's parts.
     """
     digests = [hashlib.sha256(part).hexdigest() for part in own]
     of_ranks = allgather_json("parts", digests)
@@ -226,11 +201,10 @@ def _packed(value: Any) -> bytes:
 
 
 def variables_of(model: keras.Model) -> list[Any]:
-    """Return the variables of a model that a backup holds, each once. Local.
+    """Return the variables of a model that a backup holds, each once, equal on all ranks. Local.
 
     These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
-    TensorFlow's generators, `tf.Variable`s in attributes of layers, and the seed that Keras has for
-    functions without one. All ranks have the same.
+    TensorFlow's generators, `tf.Variable`s of layers, and Keras' seed for functions without one.
     """
     variables = [*replicated_variables(model._tnt_owner), *model.variables]
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too

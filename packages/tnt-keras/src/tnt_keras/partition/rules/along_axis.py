@@ -47,12 +47,7 @@ def _reversal(operation: Operation) -> Decision | None:
 
 
 def _beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
-    """Return the decision for rows that do not lie along any of these axes.
-
-    Args:
-        operation: Its first input and its outputs have the same axes; others have no rows.
-        axes: Negative ones count from the last.
-    """
+    """Return the decision for rows along no given axis, of the first input and all outputs."""
     shape = operation.inputs[0].shape
     if shape is None:
         return None

@@ -31,12 +31,8 @@ def along_one_label(
 ) -> Decision | None:
     """Return the decision that cuts along one label, the one for which least is exchanged.
 
-    Args:
-        operation: If the number of axes of an input is not known, there is no decision.
-        inputs: The labels of each input.
-        outputs: The labels of each output, or the placement that it has for any label.
-        total: The placement of outputs that do not have the label; without it all must have it.
-        weighted: As for `Decision`.
+    An output has labels, or a placement for any label. Outputs without the label are a `total`; if
+    there is none, all must have it.
     """
     if known_shapes(operation) is None:
         return None
@@ -51,12 +47,7 @@ def along_one_label(
 
 
 def broadcast_labels(shape: Sequence[int | None], core: int = 0) -> Labels:
-    """Return labels of axes that are aligned from the last, with broadcasting.
-
-    Args:
-        shape: Of an input. Its axes of size one have no label.
-        core: How many of its last axes are worked on as one, and have no label either.
-    """
+    """Return labels of axes aligned from the last; None for size one, and the last `core` axes."""
     batch = len(shape) - core
     return [axis - batch if shape[axis] != 1 else None for axis in range(batch)] + [None] * core
 

@@ -10,12 +10,7 @@ from tnt_keras.partition.value import size_of_axis
 
 
 def rows_of_batch(operation: Operation, batches: Collection[int]) -> Rows | None:
-    """Return the rows that some inputs have along axis 0, or can be cut to; None if there are none.
-
-    Args:
-        operation: The operation.
-        batches: The inputs. Axis 0 must have the same size in all of them.
-    """
+    """Return the rows that inputs of equal size have along axis 0, or can be cut to; else None."""
     values = [operation.inputs[i] for i in batches]
     for value in values:
         rows = value.placement
@@ -32,12 +27,7 @@ def placements(operation: Operation, batches: Collection[int], rows: Rows) -> tu
 
 
 def batchwise(operation: Operation, batches: Collection[int]) -> Decision | None:
-    """Return the decision if each element along axis 0 is computed by itself.
-
-    Args:
-        operation: The operation.
-        batches: Inputs whose axis 0 is that of all outputs. All others are parameters.
-    """
+    """Return the decision if each element along axis 0 of `batches` is computed by itself."""
     rows = rows_of_batch(operation, batches)
     if rows is None:
         return None
@@ -53,12 +43,7 @@ def total_over_batch(operation: Operation, batches: Collection[int]) -> Decision
 
 
 def along_leading_axes(operation: Operation, num_inner: int) -> Decision | None:
-    """Return the decision if each part of input 0 is computed by itself.
-
-    Args:
-        operation: The operation.
-        num_inner: How many of the last axes make a part: 0 for elements, 1 for vectors.
-    """
+    """Return the decision if each part of input 0, its last axes, is computed by itself."""
     first = operation.inputs[0]
     rows = first.placement
     if not isinstance(rows, Rows):

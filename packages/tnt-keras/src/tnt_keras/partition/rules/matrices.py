@@ -79,10 +79,8 @@ def _batch(
 ) -> Decision | None:
     """Return the decision for rows along the axes before those worked on, which are broadcast.
 
-    Args:
-        operation: Inputs after those of `inputs` have no rows.
-        inputs: How many axes of each input, and
-        outputs: of each output are worked on; None for an output that is empty instead.
+    `inputs` and `outputs` say how many axes are worked on, None for an output that is empty
+    instead; further inputs have no rows.
     """
     shapes = known_shapes(operation)
     if shapes is None:

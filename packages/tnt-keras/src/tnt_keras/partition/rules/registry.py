@@ -34,13 +34,7 @@ REAL = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Output:
-    """An output of the whole operation.
-
-    Attributes:
-        shape: The global shape, from TensorFlow's shape function.
-        dtype: Its dtype.
-        example_shape: As for `Value`.
-    """
+    """An output of the whole operation."""
 
     shape: Shape
     dtype: tf.DType
@@ -49,21 +43,13 @@ class Output:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
-    """What a rule sees of an operation of the traced graph.
-
-    Attributes:
-        type: As TensorFlow registers it: "MatMul".
-        inputs: What is known of each input, with its placement.
-        outputs: The outputs of the whole operation.
-        num_rows: Rows of the batch, or `ANY_ROWS`.
-        attributes: By name; types as `tf.DType`, shapes as tuples, strings as bytes.
-    """
+    """What a rule sees of an operation of the traced graph."""
 
     type: str
     inputs: tuple[Value, ...]
     outputs: tuple[Output, ...]
-    num_rows: int
-    attributes: Mapping[str, Any]
+    num_rows: int  # of the batch, or `ANY_ROWS`
+    attributes: Mapping[str, Any]  # types as `tf.DType`, shapes as tuples, strings as bytes
 
     def with_rows(self) -> list[int]:
         """Return the positions of the inputs that have rows."""
@@ -74,18 +60,12 @@ class Operation:
 class Decision:
     """How an operation is computed in lanes.
 
-    Attributes:
-        inputs: The placement that each input must have. An input in another is brought to it.
-        outputs: The placement that each output has then.
-        counts_rows: For operands that hold sizes or positions (input -> one bool for each entry):
-            the entries that are multiples `m * N` of the number of rows. A lane of `k` rows gets
-            `m * k` in their place. Negative entries stay.
-        constants: Input -> what the operation gets in its place, before `counts_rows` is applied.
-            Integers may be multiples of `ANY_ROWS`.
-        attributes: Name -> another value of an attribute, in the operation of the lanes.
-        type: Another type of operation in the lanes, with the same inputs and attributes.
-        weighted: Whether outputs that are totals are multiplied by `k / N`. A mean over all rows is
-            the sum of the means over each lane's `k` rows, each times `k / N`.
+    `counts_rows` has, for operands that hold sizes or positions, one bool for each entry: those
+    that are multiples `m * N` of the number of rows become `m * k` in a lane of `k` rows. Negative
+    entries stay. `constants` replace inputs before that, also by multiples of `ANY_ROWS`;
+    `attributes` and `type` replace those of the operation. `weighted`: outputs that are totals are
+    multiplied by `k / N`. A mean over all rows is the sum of the means over each lane's `k` rows,
+    each times `k / N`.
     """
 
     inputs: tuple[Placement, ...]
@@ -104,19 +84,13 @@ Rule: TypeAlias = Callable[[Operation], Decision | None]
 class Entry:
     """A row of the table.
 
-    Attributes:
-        rule: The rule.
-        replicated: Inputs that must be replicated, whatever they hold; negative ones count from the
-            last.
-        linear: Inputs that may be totals: the operation is linear in all of them together. None
-            stands for all inputs.
-        spreads: Whether each element of an output depends only on the elements of the inputs at
-            the same place, so that rows of a replicated output can be computed from rows of inputs.
+    `spreads`: each element of an output depends only on the elements of the inputs at the same
+    place, so that rows of a replicated output can be computed from rows of inputs.
     """
 
     rule: Rule
-    replicated: frozenset[int]
-    linear: frozenset[int] | None
+    replicated: frozenset[int]  # inputs, whatever they hold; negative: from the last
+    linear: frozenset[int] | None  # inputs that may be totals, linear in all together; None: all
     spreads: bool
 
 
@@ -130,17 +104,7 @@ def rule(
     linear: Collection[int] | None = (),
     spreads: bool = False,
 ) -> Callable[[Rule], Rule]:
-    """Enter a rule into the table.
-
-    Args:
-        types: Types of operations, separated by white space.
-        replicated: As for `Entry`.
-        linear: As for `Entry`.
-        spreads: As for `Entry`.
-
-    Raises:
-        ValueError: If a type has a rule already.
-    """
+    """Enter a rule into the table for types, separated by white space; see `Entry`."""
 
     def enter(function: Rule) -> Rule:
         entry = Entry(

@@ -1,8 +1,7 @@
 """Operations that make a row for each sample of values of other numbers: ragged, sparse, merged.
 
-All lanes have such values whole. Where they become dense, each lane goes on with its own rows. That
-sends nothing, and is right for any value, so a size that is that of the batch by chance does no
-harm.
+All lanes have such values whole. Where they become dense, each lane goes on with its own rows,
+which sends nothing and is right for any value, also of the batch's size by chance.
 """
 
 from __future__ import annotations

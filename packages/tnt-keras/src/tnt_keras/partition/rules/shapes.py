@@ -14,13 +14,7 @@ from tnt_keras.partition.value import Value
 
 
 def as_they_are(operation: Operation, *outputs: Placement, **changes: Any) -> Decision:
-    """Return a decision that takes all inputs as they are.
-
-    Args:
-        operation: Which.
-        *outputs: Their placements.
-        **changes: What else the decision has.
-    """
+    """Return a decision that takes all inputs as they are."""
     return Decision(tuple(v.placement for v in operation.inputs), outputs, **changes)
 
 

@@ -29,10 +29,7 @@ _MASKS = {_BEGIN: "begin_mask", _END: "end_mask"}
 
 
 def _blocks(elements: int | None, rows: Rows, num_rows: int) -> int | None:
-    """Return how many blocks so many elements of the rows' axis are, None if that is not known.
-
-    Or if they are not whole.
-    """
+    """Return how many whole blocks so many elements of the rows' axis are, None if unknown."""
     if elements is None or rows.inner is None or elements % (num_rows * rows.inner):
         return None
     return elements // (num_rows * rows.inner)
@@ -130,14 +127,7 @@ def _split_v(operation: Operation) -> Decision | None:
 def _split_along(
     operation: Operation, value: Value, operand: Value, sizes: int | None = None
 ) -> Decision | None:
-    """Place the parts of a value that is cut along an axis.
-
-    Args:
-        operation: Which.
-        value: The one that is cut.
-        operand: The axis.
-        sizes: Which input holds the sizes of the parts, if one does.
-    """
+    """Place the parts of a value cut along an axis; one input may hold their `sizes`."""
     rows = value.placement
     if not isinstance(rows, Rows):
         return sum_of_parts(operation)
@@ -226,12 +216,10 @@ def _strided_slice_grad(operation: Operation) -> Decision | None:
 
 
 def _slice_spec(operation: Operation, rank: int) -> list[tuple[int | None, int | None]] | None:
-    """Return what a strided slice does to each axis of the sliced value.
+    """Return what a strided slice does to each axis of the sliced value, None if that is not known.
 
-    Returns:
-        For each axis the entry of `begin`, `end` and `strides` that cuts it, None if none does; and
-        the axis of the result that it becomes, None if one position is picked. None if the number
-        of entries is not known.
+    For each axis: the entry of `begin`, `end` and `strides` that cuts it, None if none does; and
+    the axis of the result that it becomes, None if one position is picked.
     """
     strides = operation.inputs[_STRIDES].shape
     entries = None if strides is None else strides[0]
@@ -264,17 +252,10 @@ def _is_set(operation: Operation, mask: str, entry: int) -> bool:
 def _taken_blocks(
     operation: Operation, rows: Rows, size: int | None, entry: int | None
 ) -> tuple[int, dict[str, Any]] | None:
-    """Return how many blocks of a value with rows a strided slice takes, and how a lane takes them.
+    """Return how many blocks of rows a strided slice takes, and changes of the decision.
 
-    Args:
-        operation: Which.
-        rows: Of the sliced value.
-        size: Of its rows' axis.
-        entry: The one of `begin`, `end` and `strides` that cuts this axis, None if none does.
-
-    Returns:
-        The number of blocks, and changes of the decision. None if rows are picked by position, or
-        if it is not known which.
+    `entry` cuts the rows' axis, if one does. None if rows are picked by position, or it is not
+    known which.
     """
     counted: dict[int, tuple[bool, ...]] = {}
     constants: dict[int, np.ndarray[Any, Any]] = {}
