@@ -21,11 +21,7 @@ EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
-
-    Args:
-        argv: Arguments without the program's name; those of the process by default.
-    """
+    """Run the command line, by default that of this process, and return the exit code."""
     _open_standard_descriptors()
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = make_parser()
@@ -58,12 +54,7 @@ def _open_standard_descriptors() -> None:
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run what a first word of `SUBCOMMANDS` names, and return the exit code.
-
-    Args:
-        name: The word.
-        arguments: All others, before it and behind it.
-    """
+    """Run what a first word of `SUBCOMMANDS` names, and return the exit code."""
     if name == "doctor":
         from tnt_launch.doctor.command import run_doctor
 

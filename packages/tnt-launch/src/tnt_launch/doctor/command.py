@@ -26,17 +26,7 @@ from tnt_launch.running.agent import ThisHost
 
 
 def run_doctor(arguments: Sequence[str]) -> int:
-    """Check this host, or several; show the table on stdout.
-
-    Args:
-        arguments: Those of the command line.
-
-    Returns:
-        The exit code for the shell: 1 if there is a problem, else 0.
-
-    Raises:
-        LaunchError: If the arguments, or variables of Tarantella, are malformed.
-    """
+    """Check this host, or several; show the table on stdout; return 1 if there is a problem."""
     spec = read_doctor_options(arguments)
     settings = settings_and_log(spec)
     report = Report(Screen())

@@ -12,14 +12,9 @@ from tnt_launch.output.stream import LineSplitter
 
 @dataclass(frozen=True)
 class Fact:
-    """What a process has found.
+    """What a process has found."""
 
-    Attributes:
-        about: What it is about; `"begin"` if a check begins, and `"failure"` if one has failed.
-        values: Values by name.
-    """
-
-    about: str
+    about: str  # `"begin"` if a check begins, `"failure"` if one has failed
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -27,7 +22,6 @@ class FactReader:
     """Cuts what a process writes to stdout into facts."""
 
     def __init__(self) -> None:
-        """Start at the beginning of a line."""
         self._splitter = LineSplitter()
 
     def feed(self, data: bytes) -> list[Fact]:

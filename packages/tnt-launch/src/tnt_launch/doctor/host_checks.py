@@ -20,14 +20,7 @@ _NO_MODULE = "No module named"
 def check_hosts(
     plan: LaunchPlan, hosts: Hosts, judges: Sequence[HostJudge], report: Report
 ) -> None:
-    """Run a plan of `plan_checks` and report what is found, in a section for each host.
-
-    Args:
-        plan: The plan.
-        hosts: Runs it.
-        judges: For each host; they know the facts afterwards.
-        report: Gets the sections.
-    """
+    """Run a plan of `plan_checks` and report what is found, in a section for each host."""
     sections = [report.begin(f"host {host.host}") for host in plan.hosts]
     begin_s = time.monotonic()
 
@@ -48,12 +41,7 @@ def check_hosts(
 
 
 def failure_of_start(judge: HostJudge, why: str) -> Iterable[Finding]:
-    """Say what follows if the process on a host has failed. Pure.
-
-    Args:
-        judge: Knows what it has told.
-        why: The reason.
-    """
+    """Say what follows if the process on a host has failed. Pure."""
     if _NO_MODULE in why and not judge.checking:
         return [
             Finding(

@@ -30,15 +30,7 @@ def check_network(
     judges: Sequence[HostJudge],
     report: Report,
 ) -> None:
-    """Report what several hosts have in common, and how fast they talk, in a section.
-
-    Args:
-        spec: What the user asked for; all of its hosts are reached.
-        reports: What they are like.
-        hosts: Runs processes on them.
-        judges: What was found out about each.
-        report: Gets the section.
-    """
+    """Report what several hosts have in common, and how fast they talk, in a section."""
     section = report.begin("between the hosts")
     names = [host.name for host in spec.hosts]
     installed = {

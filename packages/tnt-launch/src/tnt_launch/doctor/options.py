@@ -26,11 +26,7 @@ def make_doctor_parser() -> Parser:
 
 
 def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
-    """Turn the arguments of `tarantella doctor` into a spec; reads the host file. Local.
-
-    Raises:
-        LaunchError: If they are malformed.
-    """
+    """Turn the arguments of `tarantella doctor` into a spec; reads the host file. Local."""
     options = make_doctor_parser().parse_args(list(arguments))
     hosts, ssh = hosts_of(options)
     return LaunchSpec(

@@ -27,12 +27,7 @@ _LINKS = "tarantella.doctor.links"
 
 
 def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchPlan:
-    """Plan a process on each host that looks at it, with the variables of the user's own jobs.
-
-    Args:
-        spec: What the user asked for.
-        folders: Name and working directory of each host.
-    """
+    """Plan a process on each host that looks at it, with the variables of the user's own jobs."""
     num_ranks = max(spec.ranks_per_node or _LEAST_RANKS, _LEAST_RANKS)
     argv = (*spec.interpreter, "-m", _HOST, str(num_ranks))
     job_id = make_job_id()
@@ -49,15 +44,7 @@ def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchP
 
 
 def plan_links(spec: LaunchSpec, reports: Sequence[HostReport]) -> LaunchPlan:
-    """Plan a job of one rank on each host that measures the network between them.
-
-    Args:
-        spec: What the user asked for.
-        reports: From the hosts of `spec`.
-
-    Raises:
-        LaunchError: If a host has no address that others could reach.
-    """
+    """Plan a job of one rank on each host that measures the network between them."""
     job = replace(
         spec,
         program=("-m", _LINKS),

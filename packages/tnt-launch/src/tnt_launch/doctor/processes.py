@@ -28,18 +28,9 @@ class Processes:
         plan: LaunchPlan,
         hosts: Hosts,
         on_fact: Callable[[int, Fact], None],
-        on_end: Callable[[int, str], None],
-        on_wait: Callable[[], None],
+        on_end: Callable[[int, str], None],  # once for each rank: why it has failed, or nothing
+        on_wait: Callable[[], None],  # now and then while nothing happens
     ) -> None:
-        """Prepare to run a plan.
-
-        Args:
-            plan: What to start where.
-            hosts: Starts it.
-            on_fact: Called with a rank and what it tells.
-            on_end: Called once with each rank: why it has failed, or nothing.
-            on_wait: Called now and then while nothing happens.
-        """
         self._plan, self._hosts = plan, hosts
         self._on_fact, self._on_end, self._on_wait = on_fact, on_end, on_wait
         ranks = [rank.rank for rank in plan.ranks]
@@ -49,13 +40,7 @@ class Processes:
         self._agents: Sequence[Agent] = ()
 
     def run(self, limit_s: float) -> None:
-        """Run until all have ended, or have had `limit_s` seconds; nothing is left of them.
-
-        Call it in the main thread of a process with one thread.
-
-        Raises:
-            KeyboardInterrupt: If a signal asks this process to end.
-        """
+        """Run until all have ended, or for `limit_s`, in the main thread; leave nothing of them."""
         with SignalInbox() as inbox:
             selector = self._hosts.selector
             selector.register(inbox, selectors.EVENT_READ, lambda: self._take_signals(inbox))

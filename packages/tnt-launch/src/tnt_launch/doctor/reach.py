@@ -16,13 +16,7 @@ from tnt_launch.planning.spec import LaunchSpec
 
 
 def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchSpec:
-    """Reach all hosts, report on each in a section, and return the spec with those alone.
-
-    Args:
-        spec: What the user asked for.
-        settings: From `settings_and_log`.
-        report: Gets the section.
-    """
+    """Reach all hosts, report on each in a section, and return the spec with those alone."""
     section = report.begin("hosts")
     report.progress(section, f"reaching {len(spec.hosts)} hosts")
     with SshCluster(spec, settings) as cluster:

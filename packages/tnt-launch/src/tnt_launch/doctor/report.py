@@ -22,7 +22,6 @@ class Report:
     """Shows findings as soon as the sections before theirs are finished. Not thread-safe."""
 
     def __init__(self, screen: Screen) -> None:
-        """Begin without a section."""
         self._screen = screen
         self._sections: list[_Section] = []
         self._current = -1

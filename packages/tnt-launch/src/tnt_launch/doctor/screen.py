@@ -10,15 +10,9 @@ _ERASE = "\r\x1b[K"
 
 
 class Screen:
-    """The standard output of this process.
-
-    Attributes:
-        width: Columns of the terminal, `None` for a pipe or a file.
-        has_colours: Whether it shows colours.
-    """
+    """The standard output of this process; its width is `None` for a pipe or a file."""
 
     def __init__(self) -> None:
-        """Find out what the standard output is."""
         self._is_terminal = sys.stdout.isatty()
         self.width = shutil.get_terminal_size().columns if self._is_terminal else None
         self.has_colours = (

@@ -14,13 +14,7 @@ _COLOURS: dict[Status, str] = {"ok": "32", "note": "33", "problem": "1;31"}
 
 
 def render(finding: Finding, width: int | None, has_colours: bool) -> str:
-    """Return a finding as one or more lines, with the remedy below it. Pure.
-
-    Args:
-        finding: What to show.
-        width: Columns of the terminal; `None` leaves lines as long as they are.
-        has_colours: Whether to colour the status.
-    """
+    """Return a finding as one or more lines, with the remedy below it. Pure."""
     status = finding.status.ljust(_STATUS_WIDTH)
     if has_colours:
         status = f"\x1b[{_COLOURS[finding.status]}m{status}\x1b[0m"

@@ -18,11 +18,10 @@ from tnt_launch.function.relay import Relay
 
 
 class LauncherProcess:
-    """A launcher that runs one job for this process; a context manager. Not thread-safe.
+    """A launcher that runs one job for this process; a context manager. Not thread-safe."""
 
-    It leads a session of its own: the Ctrl-C of a terminal and the interrupt of a notebook's kernel
-    go to whole process groups, and must reach the launcher once, through this process.
-    """
+    # It leads a session of its own: the Ctrl-C of a terminal and the interrupt of a notebook's
+    # kernel go to whole process groups, and must reach the launcher once, through this process.
 
     def __init__(self) -> None:
         """Start the launcher, which waits for its order."""
@@ -48,7 +47,6 @@ class LauncherProcess:
         self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
 
     def __enter__(self) -> LauncherProcess:
-        """Return this launcher."""
         return self
 
     def __exit__(
@@ -69,17 +67,7 @@ class LauncherProcess:
         self._popen.wait()
 
     def run(self, order: Order) -> Outcome | None:
-        """Let a job run, and write what comes from it to `sys.stdout` and `sys.stderr` meanwhile.
-
-        Args:
-            order: The job.
-
-        Returns:
-            How the job went, `None` if the launcher itself was killed.
-
-        Raises:
-            KeyboardInterrupt: If this process was interrupted; all ranks have ended then.
-        """
+        """Run a job and write what comes from it; return `None` if the launcher was killed."""
         reason: BaseException | None = None
         with contextlib.suppress(BrokenPipeError):  # killed already: it gives no outcome
             self._stdin.write(pickle.dumps(order))
@@ -119,11 +107,9 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _first_interrupt_handled(handle: Callable[[], None]) -> Iterator[None]:
-    """Call a function for the first SIGINT instead of raising KeyboardInterrupt.
-
-    Raised between the reading of output and its writing, the exception would lose that output. A
-    second SIGINT raises it, since writing may block. A handler of the user's own stays.
-    """
+    """Call a function for the first SIGINT instead of raising KeyboardInterrupt."""
+    # Raised between the reading of output and its writing, the exception would lose that output. A
+    # second SIGINT raises it, since writing may block. A handler of the user's own stays.
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

@@ -17,10 +17,7 @@ _PREFIXES_OF_THE_HOST = ("SSH_", "XDG_")
 
 
 def carried_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that are the same on all hosts. Pure.
-
-    `-x NAME` carries the others, too.
-    """
+    """Return the variables that are the same on all hosts; `-x NAME` carries others. Pure."""
     return {
         name: value
         for name, value in environment.items()

@@ -34,27 +34,18 @@ class _Child:
 
 
 class Children:
-    """Start agents, send them frames, take theirs. Not thread-safe.
+    """Start agents, send them frames, take theirs. Not thread-safe."""
 
-    Frames for a host that is no child itself go to the child that was assigned to it.
-    """
+    # Frames for a host that is no child itself go to the child that was assigned to it.
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
         on_frame: Callable[[Frame], None],
+        # for the child, and for each host that was assigned to it
         on_lost: Callable[[int, str], None],
-        interpreter: str = "",
+        interpreter: str = "",  # Python of the agents, for messages
     ) -> None:
-        """Begin without a child.
-
-        Args:
-            selector: Gets the descriptors; data of its keys are functions to call.
-            on_frame: Called with each frame from a host.
-            on_lost: Called with a host that is lost, and why: once for the child, and once for
-                each host that was assigned to it.
-            interpreter: Python of the agents, for messages.
-        """
         self._selector, self._on_frame, self._on_lost = selector, on_frame, on_lost
         self._interpreter = interpreter
         self._children: dict[int, _Child] = {}

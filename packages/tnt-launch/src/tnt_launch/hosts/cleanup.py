@@ -19,16 +19,7 @@ _AT_ONCE = 32
 
 
 def clean_up_hosts(hosts: Sequence[HostSlots], ssh: Sequence[str], arguments: Sequence[str]) -> int:
-    """Clean up on hosts.
-
-    Args:
-        hosts: The hosts.
-        ssh: The command of the user's ssh.
-        arguments: Those of `tarantella` on each host.
-
-    Returns:
-        The exit code: 0, or 1 if a host could not be reached or a process did not end.
-    """
+    """Clean up on hosts; return 1 if one was not reached or a process did not end, else 0."""
     remote = remote_command(sys.executable, os.environ, "tnt_launch", *arguments)
 
     def run(host: HostSlots) -> tuple[int, str]:

@@ -37,38 +37,19 @@ _Cluster = TypeVar("_Cluster", bound="Cluster")
 
 @dataclass
 class ClusterHost:
-    """A host of the job.
+    """A host of the job."""
 
-    Attributes:
-        name: For people, and for ssh.
-        is_here: Whether it is the host of this process.
-        report: What it is like, once that is known.
-    """
-
-    name: str
+    name: str  # for people, and for ssh
     is_here: bool = False
-    report: HostReport | None = None
+    report: HostReport | None = None  # once it is known
 
 
 class Cluster(ABC):
-    """The hosts of one job; a context manager and a `Hosts`. Not thread-safe.
+    """The hosts of one job; a context manager and a `Hosts`. Not thread-safe."""
 
-    Attributes:
-        selector: See `Hosts`.
-        hosts: The hosts, by number.
-        shares_secret: Whether all hosts know the job's secret without being told.
-    """
-
-    shares_secret = False
+    shares_secret = False  # whether all hosts know the job's secret without being told
 
     def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
-        """Prepare to reach hosts; nothing is started.
-
-        Args:
-            spec: What the user asked for.
-            settings: From `settings_and_log`.
-            interpreter: Python of the agents, for messages.
-        """
         self.selector: selectors.BaseSelector = selectors.PollSelector()
         self.hosts: list[ClusterHost] = []
         self._spec, self._settings = spec, settings
@@ -78,7 +59,6 @@ class Cluster(ABC):
         self._agents: dict[int, RemoteAgent] = {}
 
     def __enter__(self: _Cluster) -> _Cluster:
-        """Return this."""
         return self
 
     def __exit__(
@@ -87,16 +67,11 @@ class Cluster(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End all agents, and what they may have left."""
         self._children.close()
         self.selector.close()
 
     def connect(self) -> list[HostReport]:
-        """Reach all hosts and return what they are like, in their order.
-
-        Raises:
-            LaunchError: If hosts cannot be reached, or are not as the job needs them; names all.
-        """
+        """Reach all hosts and return what they are like; a LaunchError names all that fail."""
         outcomes = self.try_to_connect()
         if self._errors:
             errors = sorted(self._errors.items())
@@ -115,12 +90,8 @@ class Cluster(ABC):
         return [host.report or self._errors[node] for node, host in enumerate(self.hosts)]
 
     def clock_differences(self) -> dict[int, float]:
-        """Ask the other hosts that were reached for the time.
-
-        Returns:
-            By how many seconds the clock of each is ahead of that of this host, up to half the time
-            that the answer took; by its number.
-        """
+        """Return by how many seconds the clock of each other host that was reached is ahead."""
+        # Exact up to half the time that the answer took.
         asked = [node for node, host in enumerate(self.hosts) if host.report and not host.is_here]
         for node in asked:
             self._children.send(Frame("clock", node, {"asked_at": time.time()}))

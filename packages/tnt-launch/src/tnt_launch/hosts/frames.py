@@ -24,18 +24,11 @@ class FrameError(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """One message.
-
-    Attributes:
-        kind: What it is about, such as `"output"`.
-        node: Number of the host that it is for, or that it comes from.
-        fields: Values that JSON knows, by name.
-        body: Bytes, such as what a rank wrote.
-    """
+    """One message."""
 
     kind: str
-    node: int = 0
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    node: int = 0  # that it is for, or that it comes from
+    fields: Mapping[str, Any] = field(default_factory=dict)  # values that JSON knows
     body: bytes = b""
 
 
@@ -59,28 +52,17 @@ def encode(frame: Frame, seal: Seal | None = None) -> bytes:
 
 
 class FrameReader:
-    """Cuts what comes through a channel into frames.
-
-    Attributes:
-        seal: Checks the frames from now on, if set.
-        max_size: Longest header and body that are accepted, in bytes.
-        noise: What came before the preamble.
-    """
+    """Cuts what comes through a channel into frames."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
-        """Begin with the preamble."""
-        self.seal: Seal | None = None
-        self.max_size = max_size
-        self.noise = b""
+        self.seal: Seal | None = None  # checks the frames from now on
+        self.max_size = max_size  # of a header and of a body, in bytes
+        self.noise = b""  # what came before the preamble
         self._data = bytearray()
         self._has_begun = False
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Add bytes and yield the frames that are complete now.
-
-        Raises:
-            FrameError: If they are none.
-        """
+        """Add bytes and yield the frames that are complete now, or raise FrameError."""
         self._data += data
         if not self._has_begun and not self._skip_preamble():
             return

@@ -51,13 +51,7 @@ class Host:
     """The end that was connected to. Not thread-safe."""
 
     def __init__(self, channel: Channel, secret: bytes, refuse: Callable[[str], None]) -> None:
-        """Send the challenge.
-
-        Args:
-            channel: The connection.
-            secret: Of the job.
-            refuse: Called, with the reason, if the other end does not know it.
-        """
+        """Send the challenge; `refuse` is called if the other end does not know the secret."""
         self._channel, self._secret, self._refuse = channel, secret, refuse
         self._number = os.urandom(_NUMBER_SIZE)
         channel.send(Frame("challenge", 0, {}, self._number))

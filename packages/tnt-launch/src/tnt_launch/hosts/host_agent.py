@@ -1,8 +1,7 @@
-"""The process on another host that starts its ranks there and does what the launcher says.
+"""The process on another host that starts its ranks there and does what the launcher says."""
 
-The launcher starts it through ssh; its stdin and stdout are their channel. It ends, and its ranks
-with it, when the channel ends. Frames that are for hosts below it in the tree it hands on.
-"""
+# The launcher starts it through ssh; its stdin and stdout are their channel. It ends, and its ranks
+# with it, when the channel ends. Frames that are for hosts below it in the tree it hands on.
 
 from __future__ import annotations
 
@@ -37,28 +36,16 @@ from tnt_launch.running.signals import ENDING, SignalInbox
 
 
 class HostAgent:
-    """What runs on a host for a launcher elsewhere. Not thread-safe.
-
-    Attributes:
-        exit_code: That of the job, once the launcher has told it.
-        why: Why it has ended, if it has not ended well.
-    """
+    """What runs on a host for a launcher elsewhere. Not thread-safe."""
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
         inbox: SignalInbox,
-        own: OwnWay | None = None,
+        own: OwnWay | None = None,  # said by the user on this host, not by the launcher
     ) -> None:
-        """Wait for the launcher; `serve` does the work.
-
-        Args:
-            selector: Gets the descriptors; data of its keys are functions to call.
-            inbox: Gets the signals.
-            own: What was not said by the launcher but by the user on this host.
-        """
-        self.exit_code = LOST
-        self.why = ""
+        self.exit_code = LOST  # of the job, once the launcher has told it
+        self.why = ""  # it has ended, if not well
         self._selector = selector
         self._inbox = inbox
         self._own = own
@@ -196,17 +183,11 @@ class HostAgent:
 
 @dataclass(frozen=True)
 class OwnWay:
-    """What a launcher that joins another one knows better than that.
+    """What a launcher that joins another one knows better than that."""
 
-    Attributes:
-        interpreter: What runs the script here.
-        reached_at: The address of this host on the connection to the other one.
-        reached_from: The address of the other one.
-    """
-
-    interpreter: tuple[str, ...]
-    reached_at: str
-    reached_from: str
+    interpreter: tuple[str, ...]  # what runs the script here
+    reached_at: str  # the address of this host on the connection to the other one
+    reached_from: str  # the address of the other one
 
 
 def _prepare(

@@ -12,12 +12,7 @@ from tnt_launch.planning.variables import JOB_SECRET
 
 
 def host_plan_to_json(plan: HostPlan, is_secret_known: bool = False) -> dict[str, Any]:
-    """Return a plan as dictionaries, lists and texts. Pure.
-
-    Args:
-        plan: The plan.
-        is_secret_known: Whether the job's secret is left out, since the host has it already.
-    """
+    """Return a plan as values that JSON knows, without a secret that the host has already. Pure."""
     values = asdict(plan)
     for rank in values["ranks"] if is_secret_known else ():
         rank["environment"].pop(JOB_SECRET.name, None)

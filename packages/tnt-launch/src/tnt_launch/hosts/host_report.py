@@ -15,21 +15,13 @@ from tnt_launch.planning.working_folder import working_folder
 
 @dataclass(frozen=True)
 class HostReport:
-    """A host as its agent sees it.
-
-    Attributes:
-        hardware: What it has.
-        addresses: Where other hosts may reach it.
-        working_directory: Absolute path in which its ranks start.
-        temporary_directory: Absolute path of a folder for temporary files.
-        interpreter: What runs the script there, if the user has said it there.
-    """
+    """A host as its agent sees it."""
 
     hardware: Hardware
     addresses: HostAddresses
     working_directory: str
     temporary_directory: str
-    interpreter: tuple[str, ...] | None = None
+    interpreter: tuple[str, ...] | None = None  # of the script there, if the user has said it there
 
     def to_json(self) -> dict[str, Any]:
         """Return this as values that JSON knows."""
@@ -53,16 +45,7 @@ class HostReport:
 
 
 def inspect(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> HostReport:
-    """Look at the host of this process.
-
-    Args:
-        settings: What the user set, for GPUs.
-        environment: Where lists of visible devices, and the ends of ssh's connection, are found.
-        allow_gpus: Whether GPUs may be used.
-
-    Raises:
-        LaunchError: If the host is not as the user states, or has no folder for temporary files.
-    """
+    """Look at the host of this process."""
     # client address, client port, address of this host, port: as sshd tells.
     words = environment.get("SSH_CONNECTION", "").split()
     reached_from, reached_at = (words[0], words[2]) if len(words) == 4 else ("", "")

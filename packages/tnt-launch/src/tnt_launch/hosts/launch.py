@@ -25,14 +25,7 @@ from tnt_launch.running.execute import execute
 
 
 def launch_on_hosts(spec: LaunchSpec) -> int:
-    """Run a job on the hosts of `spec`, or this host's part of one that was started by hand.
-
-    Returns:
-        The exit code for the shell.
-
-    Raises:
-        LaunchError: If a host cannot be reached, or the job cannot be planned or started.
-    """
+    """Run a job on the hosts of `spec`, or this host's part of one that was started by hand."""
     if spec.meeting is not None:
         return _launch_by_hand(spec, spec.meeting)
     settings = settings_and_log(spec)
@@ -56,11 +49,7 @@ def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
 
 
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
-    """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are."""
     settings = settings_and_log(spec)
     if spec.meeting is not None:
         spec = replace(spec, hosts=_hosts_that_meet(spec.meeting), meeting=None)
@@ -77,17 +66,7 @@ def _hosts_that_meet(meeting: Meeting) -> tuple[HostSlots, ...]:
 def plan_on_hosts(
     spec: LaunchSpec, settings: Settings, reports: Sequence[HostReport], secret: str
 ) -> LaunchPlan:
-    """Plan a job by what its hosts tell, and log what the plan remarks.
-
-    Args:
-        spec: What the user asked for.
-        settings: From `settings_and_log`.
-        reports: From the hosts of `spec`, in their order.
-        secret: That of the job.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job by what its hosts tell, and log what the plan remarks."""
     addresses = choose_addresses(
         [host.name for host in spec.hosts],
         [report.addresses for report in reports],

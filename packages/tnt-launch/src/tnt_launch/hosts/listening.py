@@ -11,16 +11,8 @@ from tnt_launch.planning.spec import Meeting
 
 
 def listen(meeting: Meeting, interface: str = "") -> socket.socket:
-    """Listen where the launchers of a job meet.
-
-    Args:
-        meeting: Where they meet.
-        interface: Network interface, address or network, if the host of the meeting is known here
-            by an address of another one.
-
-    Raises:
-        LaunchError: If that is no address of this host, or the port is taken.
-    """
+    """Listen where the launchers of a job meet."""
+    # An interface is given if the host of the meeting is known here by an address of another one.
     address = _own_address(meeting.host, interface)
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)

@@ -9,10 +9,8 @@ from tnt_launch.hosts.host_report import own_addresses
 
 
 def is_this_host(name: str) -> bool:
-    """Return whether `name`, as a user writes it, means this host, so that no ssh is needed.
-
-    A name with a user, and one that only ssh knows, do not. May ask a name server.
-    """
+    """Return whether a name means this host, so that no ssh is needed; may ask a name server."""
+    # A name with a user, and one that only ssh knows, do not.
     own_name = os.uname().nodename.lower()
     if name.lower() in ("localhost", own_name, own_name.partition(".")[0]):
         return True

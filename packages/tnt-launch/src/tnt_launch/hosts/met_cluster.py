@@ -58,32 +58,18 @@ class _Stranger:
 
 
 class MetCluster(Cluster):
-    """Node 0 and the launchers that connect to it; see `Cluster`.
-
-    Attributes:
-        slots: The hosts as they have been found, in order.
-    """
+    """Node 0 and the launchers that connect to it; see `Cluster`."""
 
     shares_secret = True
 
     def __init__(self, spec: LaunchSpec, settings: Settings, meeting: Meeting, secret: str) -> None:
-        """Listen at the meeting's address.
-
-        Args:
-            spec: What the user asked for on this host.
-            settings: From `settings_and_log`.
-            meeting: Where the launchers meet; this one is node 0.
-            secret: What they all know.
-
-        Raises:
-            LaunchError: If this host cannot listen there.
-        """
         super().__init__(spec, settings, sys.executable)
         self._meeting, self._secret = meeting, secret.encode()
         name = os.uname().nodename
         self.hosts = [ClusterHost(name, node == 0) for node in range(meeting.num_nodes)]
         for node, host in enumerate(self.hosts[1:], start=1):
             host.name = f"of node {node}"
+        # As they have been found.
         self.slots = [HostSlots(name, spec.ranks_per_node)] * meeting.num_nodes
         self._strangers: list[_Stranger] = []
         self._come = {0}
@@ -97,7 +83,6 @@ class MetCluster(Cluster):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let all launchers end."""
         if isinstance(error, LaunchError):
             self.leave(2, str(error))
         elif isinstance(error, KeyboardInterrupt):  # after that which has ended the job

@@ -18,11 +18,7 @@ LOST = 255
 
 
 class RemoteAgent:
-    """The ranks of one host, through the frames of its `HostAgent`; see `Agent`. Not thread-safe.
-
-    Attributes:
-        has_ended: Whether its host has nothing of the job any more, or is lost.
-    """
+    """The ranks of a host, through frames of its `HostAgent`; see `Agent`. Not thread-safe."""
 
     def __init__(
         self,
@@ -33,17 +29,7 @@ class RemoteAgent:
         send: Callable[[Frame], None],
         is_secret_known: bool,
     ) -> None:
-        """Prepare to start the ranks of `plan`.
-
-        Args:
-            node: Number of the host.
-            plan: What to start.
-            listener: Receives what happens.
-            job: What the job is called.
-            send: Sends a frame to a host.
-            is_secret_known: Whether the host has the job's secret, which then is not sent.
-        """
-        self.has_ended = False
+        self.has_ended = False  # its host has nothing of the job any more, or is lost
         self._node, self._plan, self._listener = node, plan, listener
         self._job, self._send = job, send
         self._is_secret_known = is_secret_known
@@ -88,11 +74,7 @@ class RemoteAgent:
         """Release nothing: the channel is that of the cluster."""
 
     def take(self, frame: Frame) -> None:
-        """Deal with a frame of the host.
-
-        Raises:
-            LaunchError: If the ranks cannot be started there.
-        """
+        """Deal with a frame; raise LaunchError if the ranks cannot be started there."""
         fields = frame.fields
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)

@@ -26,11 +26,6 @@ class SshCluster(Cluster):
     """The hosts that a user has named; see `Cluster`."""
 
     def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
-        """Prepare to reach the hosts of `spec`; nothing is started.
-
-        Raises:
-            LaunchError: If this host is named in two ways.
-        """
         super().__init__(spec, settings, sys.executable)
         self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
         here = [host.name for host in self.hosts if host.is_here]

@@ -12,24 +12,14 @@ FAN_OUT = 32
 
 @dataclass(frozen=True)
 class Branch:
-    """A host that is reached directly, and those that are reached through it.
-
-    Attributes:
-        head: Number of the host.
-        below: Numbers of the others.
-    """
+    """A host that is reached directly, and those that are reached through it."""
 
     head: int
     below: tuple[int, ...] = ()
 
 
 def branches(nodes: Sequence[int], fan_out: int = FAN_OUT) -> list[Branch]:
-    """Divide hosts into at most `fan_out` branches whose sizes differ by at most one. Pure.
-
-    Args:
-        nodes: Numbers of the hosts.
-        fan_out: Most branches.
-    """
+    """Divide hosts into at most `fan_out` branches whose sizes differ by at most one. Pure."""
     count = min(len(nodes), fan_out)
     bounds = [len(nodes) * i // count for i in range(count + 1)] if count else []
     parts = [nodes[begin:end] for begin, end in itertools.pairwise(bounds)]

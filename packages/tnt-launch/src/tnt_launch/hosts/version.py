@@ -14,13 +14,7 @@ def own_version() -> str:
 
 
 def version_difference(who: str, version: str, here: str) -> str:
-    """Say that two hosts have different versions, nothing if they have the same.
-
-    Args:
-        who: The other host, as the subject of a sentence.
-        version: Its version, from `own_version`.
-        here: This host, likewise.
-    """
+    """Say that two hosts have different versions, nothing if they have the same."""
     own = own_version()
     if version == own:
         return ""

@@ -16,21 +16,11 @@ class Labels:
     """Labels of the ranks of a job."""
 
     def __init__(self, hosts: Mapping[int, str], *, is_coloured: bool = False) -> None:
-        """Choose whether hosts are named.
-
-        Args:
-            hosts: The host of each rank.
-            is_coloured: Whether each rank has a colour of its own.
-        """
         self._hosts = hosts if len(set(hosts.values())) > 1 else {}
         self._is_coloured = is_coloured
 
     def of(self, ranks: Sequence[int]) -> bytes:
-        """Return the label of lines that some ranks have written, with a blank at its end. Pure.
-
-        Args:
-            ranks: One or more, ascending.
-        """
+        """Return the label, with a blank, of lines that ranks have written, ascending. Pure."""
         hosts = {self._hosts[rank] for rank in ranks if rank in self._hosts}
         numbers = ",".join(map(str, ranks)) if len(ranks) <= LISTED else format_ranges(ranks)
         # Ranks of several hosts are told by their numbers alone.

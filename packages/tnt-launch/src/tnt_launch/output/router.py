@@ -19,32 +19,21 @@ STDOUT, STDERR = 1, 2
 
 
 class OutputRouter:
-    """Take the bytes of all ranks and show the right ones. Not thread-safe.
+    """Take the bytes of all ranks and show the right ones. Not thread-safe."""
 
-    stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
-    only kept. stderr of rank 0 passes, that of the others is shown by lines, equal ones of several
-    ranks once. The last lines of everything that comes through here are kept for the report, and
-    all of it goes to the files, if there are any.
-    """
+    # stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank,
+    # or only kept. stderr of rank 0 passes, that of the others is shown by lines, equal ones of
+    # several ranks once. The last lines of everything that comes through here are kept for the
+    # report, and all of it goes to the files, if there are any.
 
     def __init__(
         self,
         shows_all_output: bool,
-        tensorflow_log_level: int = 0,
+        tensorflow_log_level: int = 0,  # lines that TensorFlow logs below it are removed
         hosts: Mapping[int, str] | None = None,
         files: OutputFiles | None = None,
-        terminal: int | None = None,
+        terminal: int | None = None,  # the terminal, if stdout is a copy of it
     ) -> None:
-        """Write to this process's stdout and stderr.
-
-        Args:
-            shows_all_output: Whether the stdout of ranks other than 0 is shown.
-            tensorflow_log_level: Lines that TensorFlow logs below this level are removed from
-                stderr; 0 keeps all.
-            hosts: The host of each rank.
-            files: What else gets all output.
-            terminal: Descriptor of the terminal, if stdout is a copy of it.
-        """
         self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
         self._files = files
@@ -99,14 +88,8 @@ class OutputRouter:
             self._show(rank, stream, data, now)
 
     def finish_rank(self, rank: int, is_traceback_shown: bool, now: float) -> None:
-        """Deal with what is left of a rank that has ended.
-
-        Args:
-            rank: The rank.
-            is_traceback_shown: Whether to show a traceback that is held back; no if it is the
-                reason of the end, which the report shows.
-            now: Present time.
-        """
+        """Deal with what is left of a rank that has ended."""
+        # A traceback held back is not shown if it is the reason of the end: the report has it.
         log_filter = self._log_filters.pop(rank, None)
         if log_filter is not None:
             self._take_filtered(rank, "stderr", log_filter.finish(), now)

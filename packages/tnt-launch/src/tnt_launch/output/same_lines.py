@@ -20,14 +20,12 @@ class SharedLine:
 
 
 class SameLines:
-    """Hold lines for a moment, to find those that others write too.
+    """Hold lines for a moment, to find those that others write too."""
 
-    A line is given out when all ranks have written it, or when it has waited for `WINDOW_S`; those
-    of one rank in their order. The cost of a line does not depend on the number of ranks.
-    """
+    # A line is given out when all ranks have written it, or when it has waited for `WINDOW_S`;
+    # those of one rank in their order. The cost of a line does not depend on the number of ranks.
 
     def __init__(self, ranks: Collection[int]) -> None:
-        """Expect lines of some ranks; those of others do not wait for anybody."""
         self._expected = set(ranks)
         self._waiting: dict[int, deque[bytes]] = {}
         self._heads: dict[bytes, set[int]] = {}  # next lines, and whose they are

@@ -23,7 +23,6 @@ class LineSplitter:
     """Cut bytes into lines, each ending with a newline."""
 
     def __init__(self) -> None:
-        """Start at the beginning of a line."""
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -45,7 +44,6 @@ class Tail:
     """The last lines of a stream."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._splitter = LineSplitter()
         self._lines: deque[bytes] = deque(maxlen=TAIL_LINES)
 
@@ -60,14 +58,12 @@ class Tail:
 
 
 class TracebackHold:
-    """Hold a traceback back for a moment: if the rank ends because of it, the report shows it.
+    """Hold a traceback back for a moment: if the rank ends because of it, the report shows it."""
 
-    Without this every failure would be shown several times, by each rank and by the report. A
-    traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
-    """
+    # Without this every failure would be shown several times, by each rank and by the report. A
+    # traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
 
     def __init__(self) -> None:
-        """Start with nothing held."""
         self._held = bytearray()
         self._since: float | None = None
         self._last_begin = 0.0

@@ -1,8 +1,7 @@
-"""Remove TensorFlow's log lines from the stderr of a rank.
+"""Remove TensorFlow's log lines from the stderr of a rank."""
 
-`TF_CPP_MIN_LOG_LEVEL` does not reach all of them: what TensorFlow's libraries log while they are
-loaded is written whatever it says, and by every rank.
-"""
+# `TF_CPP_MIN_LOG_LEVEL` does not reach all of them: what TensorFlow's libraries log while they are
+# loaded is written whatever it says, and by every rank.
 
 from __future__ import annotations
 
@@ -16,15 +15,9 @@ _MAX_HELD = 4096
 
 
 class TensorFlowLogFilter:
-    """Remove TensorFlow's log lines below a level from a stream."""
+    """Remove TensorFlow's log lines below a level, as of `TF_CPP_MIN_LOG_LEVEL`, from a stream."""
 
     def __init__(self, min_level: int) -> None:
-        """Start at the beginning of a line.
-
-        Args:
-            min_level: As `TF_CPP_MIN_LOG_LEVEL`: 0 shows all, 1 hides infos, 2 warnings too, 3
-                errors too.
-        """
         self._hidden = _SEVERITIES[:min_level]
         self._held = b""
         self._is_at_line_start = True

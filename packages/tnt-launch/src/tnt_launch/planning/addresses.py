@@ -12,12 +12,7 @@ from tnt_launch.planning.host_facts import LOOPBACK
 
 @dataclass(frozen=True)
 class OwnAddress:
-    """An IP address of a host.
-
-    Attributes:
-        interface: Name of the network interface that has it.
-        address: The address.
-    """
+    """An IP address of a host."""
 
     interface: str
     address: str
@@ -30,37 +25,20 @@ class OwnAddress:
 
 @dataclass(frozen=True)
 class HostAddresses:
-    """What is known of the addresses of a host.
-
-    Attributes:
-        own: Those that it has.
-        reached_at: That at which the launcher has reached it, empty if that is not known.
-        reached_from: That from which the launcher has reached it, empty if that is not known.
-    """
+    """What is known of the addresses of a host."""
 
     own: tuple[OwnAddress, ...]
-    reached_at: str = ""
-    reached_from: str = ""
+    reached_at: str = ""  # that at which the launcher has reached it
+    reached_from: str = ""  # that from which the launcher has reached it
 
 
 def choose_addresses(
     names: Sequence[str], hosts: Sequence[HostAddresses], interface: str = ""
 ) -> list[str]:
-    """Choose the address of every host at which the others reach it. Pure.
-
-    On the interface that the user gives; else the address by which the launcher has reached the
-    host; the launcher's own host by what the others have seen of it; else the first address that is
-    not loopback. Names of one host, which all have the same addresses, may have loopback if there
-    is nothing else.
-
-    Args:
-        names: Names of the hosts, for errors.
-        hosts: What is known of their addresses.
-        interface: Name of a network interface, an address, or a network such as `10.0.0.0/8`.
-
-    Raises:
-        LaunchError: If a host has no such address.
-    """
+    """Choose the address of every host at which the others reach it. Pure."""
+    # On the interface that the user gives; else the address by which the launcher has reached the
+    # host; the launcher's own host by what the others have seen of it; else the first that is not
+    # loopback. Names of one host may have loopback if there is nothing else.
     are_one = all(set(host.own) == set(hosts[0].own) for host in hosts)
     if interface:
         return [

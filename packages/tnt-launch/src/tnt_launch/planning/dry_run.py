@@ -10,11 +10,7 @@ from tnt_launch.planning.variables import JOB_SECRET
 
 
 def render_plan(plan: LaunchPlan) -> str:
-    """Write a plan as shell commands, one per rank, each preceded by a comment line. Pure.
-
-    Every word is quoted, so a POSIX shell starts exactly the processes of the plan. The commands
-    belong to one job: to run it by hand, start all of them at the same time.
-    """
+    """Write a plan as shell commands, one per rank, each preceded by a comment line. Pure."""
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
     if plan.output_dir:
         lines.append(f"# all output of each rank is also written to files in {plan.output_dir!r}")

@@ -9,15 +9,7 @@ from tnt_launch.planning.user_file import read_user_file
 
 
 def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure.
-
-    Args:
-        item: The item.
-        environment: The launcher's own variables.
-
-    Raises:
-        LaunchError: If the variable to be copied is not set.
-    """
+    """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure."""
     name, equals, value = item.partition("=")
     if equals:
         return name, value
@@ -31,11 +23,7 @@ def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
 
 
 def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Read a file of variables; see `parse_env_file`. Local.
-
-    Raises:
-        LaunchError: If it cannot be read or is malformed.
-    """
+    """Read a file of variables; see `parse_env_file`. Local."""
     text = read_user_file(path, f"--env-file {path!r}", newline="")
     return tuple(parse_env_file(text, path, environment))
 
@@ -43,19 +31,9 @@ def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str,
 def parse_env_file(
     text: str, path: str, environment: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
-    """Read lines of `KEY=VALUE` exactly as docker reads an `--env-file`. Pure.
-
-    Quotes belong to the value, and so do blanks behind it and `#`. Empty lines and lines that begin
-    with `#` say nothing. A `NAME` alone copies the launcher's variable if it is set.
-
-    Args:
-        text: Content of the file.
-        path: Its name, for errors.
-        environment: The launcher's own variables.
-
-    Raises:
-        LaunchError: If a line has no name, or blanks in it.
-    """
+    """Read lines of `KEY=VALUE` exactly as docker reads an `--env-file`. Pure."""
+    # Quotes belong to the value, and so do blanks behind it and `#`. Empty lines and lines that
+    # begin with `#` say nothing. A `NAME` alone copies the launcher's variable if it is set.
     for number, line in enumerate(text.split("\n"), start=1):
         entry = line.removesuffix("\r").lstrip()
         if not entry or entry.startswith("#"):

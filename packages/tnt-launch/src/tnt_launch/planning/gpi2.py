@@ -15,29 +15,17 @@ FIRST_PORT, LAST_PORT = 20000, 31744  # a job uses 1024 of them; clients get hig
 
 @dataclass(frozen=True)
 class MachineFile:
-    """A file that exists while the job runs; rank 0 reads it.
-
-    Attributes:
-        path: Absolute path.
-        hosts: The host of every rank, by rank: a name or an IPv4 address.
-    """
+    """A file of host names that exists while the job runs; rank 0 reads it."""
 
     path: str
-    hosts: tuple[str, ...]
+    hosts: tuple[str, ...]  # of every rank, by rank: a name or an IPv4 address
 
 
 def machines_of(
     settings: Settings, hosts: Sequence[HostFacts], ranks_of_hosts: Sequence[int]
 ) -> tuple[str, ...]:
-    """Return the host of every rank, by rank, or nothing if no rank may talk through GPI-2. Pure.
-
-    Between several hosts the ranks themselves decide, by the libraries that they find.
-
-    Args:
-        settings: What the user set.
-        hosts: The hosts of the job.
-        ranks_of_hosts: The number of ranks of each.
-    """
+    """Return the host of every rank, by rank; nothing if none may talk through GPI-2. Pure."""
+    # Between several hosts the ranks themselves decide, by the libraries that they find.
     is_wanted = settings.get(TRANSPORT) == "gpi2"
     if len(hosts) == 1:
         return ("localhost",) * ranks_of_hosts[0] if is_wanted else ()
@@ -50,27 +38,16 @@ def machines_of(
 def plan_machine_file(
     folder: str, job_id: str, node_rank: int, machines: Sequence[str]
 ) -> MachineFile | None:
-    """Choose name and content of a host's file, `None` if none is needed. Pure.
-
-    Args:
-        folder: Absolute path of a folder for temporary files, which hosts may share.
-        job_id: Name of the job; makes the name of the file its own.
-        node_rank: Number of the host; so does this.
-        machines: From `machines_of`.
-    """
+    """Choose name and content of a host's file, `None` if none is needed. Pure."""
+    # Hosts may share the folder, so that the name has the job and the host.
     if not machines:
         return None
     return MachineFile(os.path.join(folder, f"tnt-{job_id}-machines-{node_rank}"), tuple(machines))
 
 
 def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]:
-    """Choose the variables from which GPI-2 knows the place of a rank. Pure.
-
-    Args:
-        file: The machine file of the job.
-        rank: World rank.
-        job_id: 16 hexadecimal digits; they choose the ports, so that jobs on a host do not meet.
-    """
+    """Choose the variables from which GPI-2 knows the place of a rank. Pure."""
+    # The job chooses the ports, so that jobs on a host do not meet.
     before = file.hosts[:rank]
     return {
         "GASPI_RANK": str(rank),

@@ -15,39 +15,23 @@ from tnt_launch.planning.variables import GPUS_PER_NODE
 
 @dataclass(frozen=True)
 class Hardware:
-    """What a plan needs to know about a host; survives JSON as `Hardware(**json.loads(text))`.
-
-    Attributes:
-        host: Name of the host.
-        num_cores: CPUs that this process may keep busy, at least 1.
-        gpus: GPUs that a process started here would see, as `CUDA_VISIBLE_DEVICES` names them.
-        cpus: The CPUs that this process may use; empty if nothing is known of them.
-        has_numactl: Whether the program numactl is there.
-    """
+    """What a plan needs to know about a host; survives JSON as `Hardware(**json.loads(text))`."""
 
     host: str
-    num_cores: int
+    num_cores: int  # CPUs that this process may keep busy, at least 1
+    # that a process started here would see, as CUDA_VISIBLE_DEVICES names them
     gpus: tuple[str, ...] = ()
-    cpus: tuple[Cpu, ...] = ()
+    cpus: tuple[Cpu, ...] = ()  # that this process may use; empty if nothing is known of them
     has_numactl: bool = False
 
     def __post_init__(self) -> None:
-        """Make tuples of the lists that JSON knows."""
+        # JSON knows lists only.
         object.__setattr__(self, "gpus", tuple(self.gpus))
         object.__setattr__(self, "cpus", tuple(Cpu(*cpu) for cpu in self.cpus))
 
 
 def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> Hardware:
-    """Look at this host; may start `nvidia-smi`. Local.
-
-    Args:
-        settings: A number of GPUs that the user states replaces the one found.
-        environment: Where lists of visible devices are looked up; those of `-x` win.
-        allow_gpus: Whether GPUs may be used; if not, none is looked for.
-
-    Raises:
-        LaunchError: If fewer GPUs are listed as visible than the user states.
-    """
+    """Look at this host; may start `nvidia-smi`. Local."""
     stated = settings.get(GPUS_PER_NODE)
     seen = {**environment, **settings.exports}
     gpus: tuple[str, ...] = ()

@@ -11,18 +11,10 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True)
 class HostFacts:
-    """A host as the plan of a job sees it.
-
-    Attributes:
-        hardware: What it has.
-        working_directory: Absolute path in which its ranks start.
-        temporary_directory: Absolute path of a folder for files that the job may need.
-        address: The IP address at which other hosts reach it.
-        interpreter: What runs the script there, if not what the launcher uses.
-    """
+    """A host as the plan of a job sees it."""
 
     hardware: Hardware
     working_directory: str
     temporary_directory: str = "/tmp"
-    address: str = LOOPBACK
-    interpreter: tuple[str, ...] | None = None
+    address: str = LOOPBACK  # at which other hosts reach it
+    interpreter: tuple[str, ...] | None = None  # of the script there, if not what the launcher uses

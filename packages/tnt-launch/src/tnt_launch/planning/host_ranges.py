@@ -23,16 +23,10 @@ class _Range:
 
 
 def expand_ranges(name: str) -> list[str]:
-    """Return the hosts for which a name stands, those named twice included. Pure.
-
-    Each pair of brackets holds numbers and ranges of numbers, separated by commas. All numbers of
-    a range have at least the digits of its first one. With several pairs the last varies fastest.
-    This is the grammar of `scontrol show hostnames`, which allows brackets only at the end.
-
-    Returns:
-        The hosts in their order; none if the name is malformed, or stands for more than
-        `MAX_HOSTS_OF_A_NAME`.
-    """
+    """Return the hosts for which a name stands; none if it is malformed, or too many. Pure."""
+    # The grammar is that of `scontrol show hostnames`, which allows brackets only at the end. All
+    # numbers of a range have at least the digits of its first one. With several pairs of brackets
+    # the last varies fastest.
     texts, lists = _BRACKETS.split(name)[::2], _BRACKETS.split(name)[1::2]
     if any(mark in text for text in texts for mark in "[],"):
         return []

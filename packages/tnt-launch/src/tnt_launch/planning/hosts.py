@@ -25,15 +25,10 @@ _IPV6 = re.compile(rf"(?P<user>(?:{_USER}@)?)(?:(?P<bare>{_ADDRESS})|\[(?P<quote
 
 @dataclass(frozen=True)
 class HostSlots:
-    """A host on which ranks are to run.
+    """A host on which ranks are to run."""
 
-    Attributes:
-        name: As ssh takes it: a name or address, IPv6 without brackets, with `user@` if given.
-        slots: The most ranks on it, `None` if nothing was said.
-    """
-
-    name: str
-    slots: int | None = None
+    name: str  # as ssh takes it, with `user@` if given; IPv6 without brackets
+    slots: int | None = None  # the most ranks on it, if anything was said
 
     @property
     def user(self) -> str:
@@ -47,11 +42,7 @@ class HostSlots:
 
 
 def read_hostfile(path: str) -> tuple[HostSlots, ...]:
-    """Read a host file; see `parse_hostfile`. Local.
-
-    Raises:
-        LaunchError: If it cannot be read, is malformed or names no host.
-    """
+    """Read a host file; see `parse_hostfile`. Local."""
     if os.path.isdir(path):
         raise LaunchError(f"the host file {path!r} is a directory. Name a file.")
     text = read_user_file(path, f"the host file {path!r}")
@@ -59,18 +50,7 @@ def read_hostfile(path: str) -> tuple[HostSlots, ...]:
 
 
 def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:
-    """Read the lines of a host file, in their order, hosts named twice included. Pure.
-
-    A line is a host, with `slots=N` or `:N` behind it if wanted; `#` begins a comment.
-    `node[01-16,20]` stands for 17 hosts, each with these slots.
-
-    Args:
-        text: Content of the file.
-        path: Its name, for errors.
-
-    Raises:
-        LaunchError: If a line is malformed, or there is no host.
-    """
+    """Read the lines of a host file, in their order, hosts named twice included. Pure."""
     found: list[HostSlots] = []
     for number, line in enumerate(text.split("\n"), start=1):
         item = line.partition("#")[0].strip()
@@ -82,11 +62,7 @@ def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:
 
 
 def parse_host_list(text: str) -> tuple[HostSlots, ...]:
-    """Read a list as `-H` takes it, `a:2,b:2`. Pure.
-
-    Raises:
-        LaunchError: If an entry is malformed.
-    """
+    """Read a list as `-H` takes it, `a:2,b:2`. Pure."""
     found: list[HostSlots] = []
     for item in _COMMAS_BETWEEN_HOSTS.split(text):
         found += _parse_item(item.strip(), f"-H {text!r}")
@@ -94,17 +70,9 @@ def parse_host_list(text: str) -> tuple[HostSlots, ...]:
 
 
 def merge_hosts(entries: Iterable[HostSlots]) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Let every host appear once, where it was first named. Pure.
-
-    Slots of a host that is named again are added up, as mpirun does; an entry without slots then
-    says nothing new.
-
-    Returns:
-        The hosts, and what a DEBUG message may tell.
-
-    Raises:
-        LaunchError: If a host gets too many slots, or is named with two users.
-    """
+    """Let every host appear once, where it was first named; return remarks for DEBUG too. Pure."""
+    # Slots of a host that is named again are added up, as mpirun does; an entry without slots then
+    # says nothing new.
     merged: dict[str, HostSlots] = {}
     remarks: list[str] = []
     for entry in entries:

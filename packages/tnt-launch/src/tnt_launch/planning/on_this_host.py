@@ -17,14 +17,7 @@ from tnt_launch.planning.working_folder import working_folder
 
 
 def settings_and_log(spec: LaunchSpec) -> Settings:
-    """Read the settings with this process's environment, and set the log up by them.
-
-    Args:
-        spec: What the user asked for.
-
-    Raises:
-        LaunchError: If a variable is malformed.
-    """
+    """Read the settings with this process's environment, and set the log up by them."""
     settings = read_settings(spec, os.environ)
     log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
     for remark in spec.remarks:
@@ -44,14 +37,7 @@ def tell_remarks(spec: LaunchSpec, plan: LaunchPlan) -> None:
 
 
 def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
-    """Plan a job with this process's environment and folder, and log what the plan remarks.
-
-    Args:
-        spec: What the user asked for; it names no hosts.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job with this process's environment and folder, and log what the plan remarks."""
     check_program(spec)
     settings = settings_and_log(spec)
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)

@@ -17,14 +17,8 @@ SUBCOMMANDS = ("doctor", "verify")
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """Parse options up to the script; everything behind `--` is left alone. Pure.
-
-    Returns:
-        The options. `subcommand` is one of `SUBCOMMANDS` or empty; its arguments are in `program`.
-
-    Raises:
-        LaunchError: If the command line cannot be understood.
-    """
+    """Parse options up to the script; everything behind `--` is left alone. Pure."""
+    # `subcommand` becomes one of `SUBCOMMANDS`, with its arguments in `program`, or empty.
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
     options = parser.parse_args(arguments[:position])
@@ -51,15 +45,7 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
 
 
 def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:
-    """Turn parsed options into a spec; reads the files that they name. Local.
-
-    Args:
-        options: From `parse_arguments`.
-        environment: The launcher's own variables, some of which the options may copy.
-
-    Raises:
-        LaunchError: If an option's value is malformed or out of range.
-    """
+    """Turn parsed options into a spec; reads the files that they name. Local."""
     hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return LaunchSpec(
         program=tuple(options.program),
@@ -95,14 +81,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
 
 
 def read_number_of_ranks(given: list[int] | None) -> int | None:
-    """Return the number of ranks on each host, `None` if it was not given. Pure.
-
-    Args:
-        given: The values of all options of `add_number_of_ranks`.
-
-    Raises:
-        LaunchError: If they differ.
-    """
+    """Return the number of ranks on each host from all options -n, `None` without one. Pure."""
     counts = set(given or [])
     if len(counts) > 1:
         raise LaunchError(
@@ -113,11 +92,7 @@ def read_number_of_ranks(given: list[int] | None) -> int | None:
 
 
 def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Return the hosts that options name, and the command that reaches them. Local.
-
-    Raises:
-        LaunchError: If they cannot be understood.
-    """
+    """Return the hosts that options name, and the command that reaches them. Local."""
     hosts, _ = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return hosts, _ssh(options)
 

@@ -99,12 +99,7 @@ def add_number_of_ranks(
     group: argparse._ActionsContainer,
     text: str = "ranks on each host (default: one per GPU, or one rank without a GPU)",
 ) -> None:
-    """Add the option -n and its other names, for `read_number_of_ranks`.
-
-    Args:
-        group: Gets the option.
-        text: Its help.
-    """
+    """Add the option -n and its other names, for `read_number_of_ranks`."""
     group.add_argument(
         "-n",
         "--n-per-node",

@@ -39,18 +39,7 @@ def rank_environment(
     machine_file: MachineFile | None = None,
     rendezvous: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Choose the variables that a rank gets on top of the inherited ones. Pure.
-
-    Args:
-        place: Where the rank stands.
-        job_id: Random name of the job, of letters and digits; names its shared memory.
-        gpus: GPUs in use on the host, one for each local rank; empty for ranks on CPUs.
-        fair_threads: Threads that have a core each, `None` for TensorFlow's own choice.
-        settings: What the user set.
-        inherited: The environment in which the ranks are started.
-        machine_file: What GPI-2 reads, if the ranks talk through it.
-        rendezvous: Variables by which the ranks find each other, if they talk through UCX.
-    """
+    """Choose the variables that a rank gets on top of the inherited ones. Pure."""
     stated = settings.environment()
     variables = {
         "TNT_RANK": str(place.rank),

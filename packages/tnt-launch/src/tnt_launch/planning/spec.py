@@ -27,25 +27,14 @@ _INTERPRETER_OPTIONS = ("-m", "-c")
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the launchers of several hosts meet that were started by hand.
-
-    Attributes:
-        num_nodes: Number of hosts.
-        node_rank: Number of this one.
-        host: Name or address of the host of node 0.
-        port: Where node 0 listens.
-
-    Raises:
-        LaunchError: On construction, if a value is out of its range.
-    """
+    """Where the launchers of several hosts meet that were started by hand."""
 
     num_nodes: int
-    node_rank: int
-    host: str
+    node_rank: int  # of this host
+    host: str  # of node 0, which listens at `port`
     port: int
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if self.num_nodes < 1:
             raise LaunchError(f"--nnodes must be at least 1. Received: {self.num_nodes}.")
         if not 0 <= self.node_rank < self.num_nodes:
@@ -57,61 +46,30 @@ class Meeting:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """A launch as asked for on the command line. `None` means: not given, others decide.
+    """A launch as asked for on the command line. `None` means: not given, others decide."""
 
-    Attributes:
-        program: The script and its arguments, exactly as they reach the ranks.
-        interpreter: Command prefix that runs the script; empty to run the program itself.
-        ranks_per_node: Number of ranks on each host.
-        allow_gpus: Whether GPUs may be used.
-        log_level: Level of the messages of the launcher and the library.
-        log_on_all_devices: Whether every rank logs instead of rank 0 only.
-        output_on_all_devices: Whether the stdout of every rank is shown instead of rank 0's only.
-        exports: Variables for all ranks, in the order given; a later one replaces an earlier one.
-        fusion_threshold_kb: Gradients are fused into buckets of at least this size, in kB of 1024
-            bytes; 0 turns fusion off; "auto" has it measured.
-        wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
-        probe: One of `PROBES`; has no effect any more.
-        check_steps: Whether the first step of each kind is compared with the serial one.
-        explain_steps: Whether a table shows what each kind of step exchanges.
-        timeout_s: Longest wait of a collective operation, in seconds.
-        hosts: Where ranks run, each host once; empty for this host alone.
-        bind_to: One of `BINDINGS`: which cores a rank is kept on.
-        pin_to_socket: Whether numactl keeps each rank on the cores of a NUMA node of its own.
-        pin_memory_to_socket: Whether numactl gives each rank the memory of that node alone.
-        report_bindings: Whether a line for each rank says where it is kept.
-        remarks: What a DEBUG message may tell about the options.
-        ssh: Command that runs a command on a host.
-        interface: Name of the network interface of the data, or its address, or its network.
-        meeting: Where launchers that were started by hand meet; `None` if there is one alone.
-        output_dir: Path of a folder that gets the output of each rank.
-
-    Raises:
-        LaunchError: On construction, if a value is out of its range.
-    """
-
-    program: tuple[str, ...]
-    interpreter: tuple[str, ...] = ("python",)
+    program: tuple[str, ...]  # the script and its arguments, exactly as they reach the ranks
+    interpreter: tuple[str, ...] = ("python",)  # empty to run the program itself
     ranks_per_node: int | None = None
     allow_gpus: bool = True
     log_level: str | None = None
     log_on_all_devices: bool | None = None
     output_on_all_devices: bool | None = None
-    exports: tuple[tuple[str, str], ...] = ()
-    fusion_threshold_kb: int | Literal["auto"] | None = None
+    exports: tuple[tuple[str, str], ...] = ()  # a later one replaces an earlier one
+    fusion_threshold_kb: int | Literal["auto"] | None = None  # of 1024 bytes; 0 turns fusion off
     wire_dtype: str | None = None
-    probe: str | None = None
+    probe: str | None = None  # has no effect any more
     check_steps: bool | None = None
     explain_steps: bool | None = None
-    timeout_s: float | None = None
-    hosts: tuple[HostSlots, ...] = ()
+    timeout_s: float | None = None  # of a collective operation
+    hosts: tuple[HostSlots, ...] = ()  # each once; empty for this host alone
     bind_to: str | None = None
     pin_to_socket: bool = False
     pin_memory_to_socket: bool = False
     report_bindings: bool = False
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
     ssh: tuple[str, ...] = SSH
-    interface: str | None = None
+    interface: str | None = None  # its name, its address or its network
     meeting: Meeting | None = None
     output_dir: str | None = None
 
@@ -122,7 +80,7 @@ class LaunchSpec:
         return self.program[1] if has_option else self.program[0]
 
     def __post_init__(self) -> None:
-        """Check what can be checked without looking at the machine."""
+        # What can be checked without looking at the machine.
         if not self.program:
             raise LaunchError("no script given. Use: tarantella [options] -- SCRIPT [arguments]")
         if self.ranks_per_node is not None:
@@ -190,11 +148,7 @@ def _check_binding(spec: LaunchSpec) -> None:
 
 
 def check_program(spec: LaunchSpec) -> None:
-    """Check that the interpreter and the script exist, on the file system.
-
-    Raises:
-        LaunchError: If one does not, with what to do.
-    """
+    """Check that the interpreter and the script exist, on the file system."""
     import shutil  # not needed by `--help`
 
     script = spec.program[0]

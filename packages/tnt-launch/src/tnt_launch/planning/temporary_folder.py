@@ -8,11 +8,7 @@ from tnt_launch.errors import LaunchError
 
 
 def find_temporary_folder() -> str:
-    """Return the absolute path of a folder that can be written into. Local.
-
-    Raises:
-        LaunchError: If neither `TMPDIR` nor a usual folder is one.
-    """
+    """Return the absolute path of a folder that can be written into. Local."""
     try:
         return tempfile.gettempdir()
     except OSError as error:

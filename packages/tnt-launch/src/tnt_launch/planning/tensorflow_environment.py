@@ -1,7 +1,6 @@
-"""What TensorFlow is told before Python starts: threads, visible GPUs, what it logs.
+"""What TensorFlow is told before Python starts: threads, visible GPUs, what it logs."""
 
-A script may import TensorFlow before `tarantella`, so only the environment comes early enough.
-"""
+# A script may import TensorFlow before `tarantella`, so only the environment comes early enough.
 
 from __future__ import annotations
 
@@ -19,14 +18,7 @@ _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 
 def num_threads(settings: Settings, inherited: Mapping[str, str], fair: int | None) -> int | None:
-    """Choose the threads of a rank; `None` leaves the choice to TensorFlow. Pure.
-
-    Args:
-        settings: The user's own number wins.
-        inherited: The environment in which the ranks are started; a number of threads that the user
-            has set there for TensorFlow itself comes second.
-        fair: What is chosen if the user has set nothing; see `Binding.threads`.
-    """
+    """Choose the threads of a rank; `None` leaves the choice to TensorFlow. Pure."""
     stated = settings.get(NUM_THREADS)
     if stated is not None:
         return stated
@@ -48,31 +40,19 @@ def thread_variables(threads: int | None) -> dict[str, str]:
 
 
 def log_variables(settings: Settings) -> dict[str, str]:
-    """Return the variable that says what TensorFlow's C++ part logs. Pure.
-
-    Each rank would print the same start-up lines.
-    """
+    """Return the variable that says what TensorFlow's C++ part logs. Pure."""
+    # Each rank would print the same start-up lines.
     return {_LOG_LEVEL: "0" if settings.get(LOG_LEVEL) == "DEBUG" else "3"}
 
 
 def tensorflow_log_level(settings: Settings, inherited: Mapping[str, str]) -> int:
-    """Return the level that is in effect: the user's own, or that of `log_variables`. Pure.
-
-    Args:
-        settings: What the user set.
-        inherited: The environment in which the ranks are started.
-    """
+    """Return the level that is in effect: the user's own, or that of `log_variables`. Pure."""
     text = {**log_variables(settings), **inherited, **settings.exports}[_LOG_LEVEL]
     return int(text) if text in ("0", "1", "2", "3") else 0
 
 
 def visible_device_variables(gpus: tuple[str, ...], local_rank: int) -> dict[str, str]:
-    """Return the variables by which CUDA and ROCm show a rank its own GPU, or none. Pure.
-
-    Args:
-        gpus: GPUs in use on the host, as `CUDA_VISIBLE_DEVICES` names them; empty for CPUs.
-        local_rank: Number of the rank on its host, smaller than the number of GPUs, if any.
-    """
+    """Return the variables by which CUDA and ROCm show a rank its own GPU, or none. Pure."""
     own = gpus[local_rank] if gpus else _NO_GPU
     return {"CUDA_VISIBLE_DEVICES": own, "HIP_VISIBLE_DEVICES": own}
 

@@ -15,17 +15,8 @@ FIRST_PORT, LAST_PORT = 20000, 32768  # below those that the kernel gives to cli
 def rendezvous_of(
     settings: Settings, hosts: Sequence[HostFacts], job_id: str, secret: str
 ) -> dict[str, str]:
-    """Choose the variables by which the ranks of a job find and trust each other. Pure.
-
-    There are none if no rank may talk through UCX. Between several hosts the ranks themselves
-    decide, by the libraries that they find.
-
-    Args:
-        settings: What the user set.
-        hosts: The hosts of the job; rank 0 runs on the first.
-        job_id: 16 hexadecimal digits; they choose the port, so that jobs on a host do not meet.
-        secret: From `make_job_secret`.
-    """
+    """Choose the variables by which the ranks of a job find and trust each other. Pure."""
+    # Between several hosts the ranks themselves decide, by the libraries that they find.
     choice = settings.get(TRANSPORT)
     if choice != "ucx" and not (len(hosts) > 1 and choice in (None, "auto")):
         return {}

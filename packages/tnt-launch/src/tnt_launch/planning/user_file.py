@@ -6,16 +6,7 @@ from tnt_launch.errors import LaunchError
 
 
 def read_user_file(path: str, what: str, newline: str | None = None) -> str:
-    """Return the content of a file; it may be a pipe, as of `<(command)`. Local.
-
-    Args:
-        path: Its path.
-        what: What it is called in errors.
-        newline: As for `open`.
-
-    Raises:
-        LaunchError: If it cannot be read, or is no text in UTF-8.
-    """
+    """Return the content of a file; it may be a pipe, as of `<(command)`. Local."""
     try:
         with open(path, encoding="utf-8-sig", newline=newline) as file:
             return file.read()

@@ -202,24 +202,14 @@ _SECRET = "TNT_JOB_SECRET"
 
 @dataclass(frozen=True)
 class Variable(Generic[_T]):
-    """A variable that a user may set.
-
-    Attributes:
-        name: Its name in the environment.
-        kind: How its values are written.
-        readers: Packages that read it.
-    """
+    """A variable that a user may set."""
 
     name: str
     kind: Kind[_T]
-    readers: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()  # packages that read it
 
     def read(self, text: str) -> _T:
-        """Return the value that `text` means. Pure.
-
-        Raises:
-            LaunchError: If `text` is malformed; the text names the variable.
-        """
+        """Return the value that `text` means; a LaunchError names the variable. Pure."""
         try:
             return self.kind.read(text)
         except ValueError as error:

@@ -8,11 +8,7 @@ from tnt_launch.errors import LaunchError
 
 
 def working_folder() -> str:
-    """Return the absolute path of the folder of this process.
-
-    Raises:
-        LaunchError: If it has been deleted.
-    """
+    """Return the absolute path of the folder of this process."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:

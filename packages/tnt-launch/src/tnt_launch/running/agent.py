@@ -46,20 +46,14 @@ class Listener(Protocol):
         """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
-        """Take note that `rank` ended; all its output came before.
-
-        Args:
-            rank: The rank.
-            exit_code: Negative for a signal.
-            why_lost: Why nothing can be known of it any more, if it has not told its end.
-        """
+        """Take note that `rank` ended, negative for a signal; all its output came before."""
+        # `why_lost` says why nothing can be known of it any more.
 
 
 class Agent(Protocol):
-    """The ranks of one host. All calls return at once.
+    """The ranks of one host. All calls return at once."""
 
-    An agent for a host far away does the same by sending the calls to a `LocalAgent` there.
-    """
+    # An agent for a host far away sends the calls to a `LocalAgent` there.
 
     def start(self) -> None:
         """Start all ranks."""
@@ -87,26 +81,13 @@ class Agent(Protocol):
 
 
 class Hosts(Protocol):
-    """Where the ranks of a job run.
+    """Where the ranks of a job run."""
 
-    Attributes:
-        selector: Tells when something of the job is ready; data of its keys are functions to call.
-    """
-
-    selector: selectors.BaseSelector
+    selector: selectors.BaseSelector  # data of its keys are functions to call
 
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
-        """Return the agents of the hosts of `plan`, which have not started anything yet.
-
-        Args:
-            plan: The job.
-            listener: Receives what happens.
-            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself, if it runs on
-                this host.
-
-        Raises:
-            LaunchError: If a limit of this host is too low.
-        """
+        """Return the agents of the hosts of `plan`, which have not started anything yet."""
+        # If it runs on this host, a direct rank 0 writes to this process's stdout itself.
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
@@ -131,7 +112,6 @@ class ThisHost:
     """All ranks run on the host of this process; see `Hosts`."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
-        """Use a selector, which its owner closes."""
         self.selector = selector
 
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
@@ -161,11 +141,10 @@ class _Process:
 
 
 class LocalAgent:
-    """The ranks of the host on which this process runs; see `Agent`. Not thread-safe.
+    """The ranks of the host on which this process runs; see `Agent`. Not thread-safe."""
 
-    Every rank leads a session and process group of its own. It stays a zombie until its group has
-    been killed, so that its number cannot come to mean somebody else's processes.
-    """
+    # Every rank leads a session and process group of its own. It stays a zombie until its group has
+    # been killed, so that its number cannot come to mean somebody else's processes.
 
     def __init__(
         self,
@@ -175,19 +154,7 @@ class LocalAgent:
         is_rank_0_direct: bool,
         job: JobName,
     ) -> None:
-        """Prepare to start the ranks of `plan`. Call it while this process has one thread.
-
-        Args:
-            plan: What to start.
-            selector: Gets the descriptors of the ranks; their data is a function to be called when
-                they are ready.
-            listener: Receives what happens.
-            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
-            job: What the job is called.
-
-        Raises:
-            LaunchError: If a limit of this host is too low.
-        """
+        """Prepare to start the ranks of `plan`. Call it while this process has one thread."""
         self._plan, self._selector, self._listener = plan, selector, listener
         self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
         self._processes: list[_Process] = []
@@ -206,11 +173,7 @@ class LocalAgent:
         self._board = ProgressBoard(len(plan.ranks))
 
     def start(self) -> None:
-        """Start all ranks.
-
-        Raises:
-            LaunchError: If the operating system refuses; ranks already started are still there.
-        """
+        """Start all ranks; those already started stay if the operating system refuses one."""
         set_up = _child_setup()
         for rank in self._plan.ranks:
             self._processes.append(self._spawn(rank, set_up))
@@ -362,10 +325,7 @@ def _advice(rank: RankPlan) -> str:
 
 
 def _child_setup() -> Callable[[RankPlan], None]:
-    """Return what a new process does before its program.
-
-    It asks to be killed with the launcher, and keeps itself on the CPUs of its rank.
-    """
+    """Return what a new process does first: be killed with the launcher, keep to its CPUs."""
     prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
     launcher = os.getpid()
 

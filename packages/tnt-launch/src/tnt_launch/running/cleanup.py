@@ -30,16 +30,7 @@ WAIT_S = 5.0
 
 
 def clean_up(script: str | None, *, is_forced: bool, is_dry_run: bool) -> int:
-    """End leftovers, and say on stdout what is done; jobs whose launchers live are left alone.
-
-    Args:
-        script: Only jobs of this script; `None`: all.
-        is_forced: Whether processes are killed without being asked.
-        is_dry_run: Whether only to say what would be done.
-
-    Returns:
-        The exit code: 0, or 1 if a process did not end.
-    """
+    """End leftovers, of one script or all, and say so; return 1 if a process stays, else 0."""
     folders = [folder for folder in map(open_folder, candidates()) if folder is not None]
     jobs = [(folder, record) for folder in folders for record in folder.records()]
     jobs = [(folder, record) for folder, record in jobs if _is_of(record, script)]
@@ -78,14 +69,9 @@ def _clean_up_job(
 
 
 def processes_of(job_id: str) -> set[int]:
-    """Return the processes of a job that run, and what they have started; all of this user.
-
-    They are known by the variable with which they were started. This process is none of them, nor
-    is any of those from which it descends.
-
-    Args:
-        job_id: The name of the job.
-    """
+    """Return the processes of a job that run, and what they have started; all of this user."""
+    # They are known by the variable with which they were started. This process is none of them, nor
+    # is any of those from which it descends.
     members = {pid for pid in all_pids() if has_variable(pid, "TNT_JOB_ID", job_id)}
     found = members | {child for pid in members for child in descendants_of(pid)}
     found -= _ancestors(os.getpid())

@@ -26,19 +26,13 @@ LIMIT_S = 2.0
 
 
 class Guardian:
-    """Remember process groups in a process of its own, and kill them when this one dies.
+    """Remember process groups in a process of its own, and kill them when this one dies."""
 
-    The kernel kills the ranks themselves when their parent dies, but not what they started. The
-    guardian waits for the end of a pipe whose other end only the launcher holds.
-    """
+    # The kernel kills the ranks themselves when their parent dies, but not what they started. The
+    # guardian waits for the end of a pipe whose other end only the launcher holds.
 
     def __init__(self, job_id: str, files: Sequence[str] = ()) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks.
-
-        Args:
-            job_id: Name of the job whose files in shared memory are removed at the end.
-            files: Paths of other files to be removed.
-        """
+        """Start the guardian. Call it while this process has one thread and no ranks."""
         read_end, self._write_end = os.pipe()
         others = children_of(os.getpid())
         self._pid = os.fork()
@@ -95,15 +89,8 @@ def _guard(read_end: int, job_id: str, files: Sequence[str], others: Sequence[in
 
 
 def _watch(read_end: int, others: Container[int]) -> tuple[set[int], dict[int, int]]:
-    """Take note of process groups, and of all that descends from the launcher, until it ends.
-
-    Args:
-        read_end: Where the launcher tells of groups.
-        others: Children of the launcher that have nothing to do with the job.
-
-    Returns:
-        The groups, and the start of every process that was seen last, by its number.
-    """
+    """Note process groups, and the start of all that descends from the launcher, until it ends."""
+    # `others` are children of the launcher that have nothing to do with the job.
     launcher = os.getppid()
     groups: set[int] = set()
     seen: dict[int, int] = {}

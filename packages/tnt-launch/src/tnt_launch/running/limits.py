@@ -28,11 +28,7 @@ def advice_for(error: BaseException) -> str | None:
 
 @contextlib.contextmanager
 def limits_told() -> Iterator[None]:
-    """Make an error that comes from a limit in the block one sentence.
-
-    Raises:
-        LaunchError: Instead of such an error.
-    """
+    """Make an error that comes from a limit in the block a LaunchError of one sentence."""
     try:
         yield
     except OSError as error:

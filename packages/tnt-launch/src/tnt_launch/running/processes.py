@@ -86,16 +86,7 @@ def has_variable(pid: int, name: str, value: str) -> bool:
 def signal_all(
     number: int, is_meant: Callable[[int], bool], pids: Iterable[int] | None = None
 ) -> bool:
-    """Send a signal to all processes of a kind.
-
-    Args:
-        number: The signal.
-        is_meant: Whether a process is of that kind.
-        pids: Where to look for them, by default among all of this host.
-
-    Returns:
-        Whether there was one that has not ended.
-    """
+    """Send a signal to all processes of a kind."""
     was_found = False
     for pid in all_pids() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":

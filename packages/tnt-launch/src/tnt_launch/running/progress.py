@@ -20,10 +20,9 @@ class Progress(NamedTuple):
 
 
 class ProgressBoard:
-    """Memory without a name that the ranks of a host inherit and write to, an entry for each.
+    """Memory without a name that the ranks of a host inherit and write to, an entry for each."""
 
-    Nothing of it is left when the last process has ended, however that comes.
-    """
+    # Nothing of it is left when the last process has ended, however that comes.
 
     def __init__(self, num_ranks: int) -> None:
         """Make the memory; where that is not possible, ranks tell nothing."""

@@ -17,24 +17,16 @@ from tnt_launch.running.terminal_copy import STDOUT, TerminalCopy
 
 @dataclass(frozen=True)
 class JobOutput:
-    """What takes the output of a job.
-
-    Attributes:
-        router: Gets it.
-        terminal: Through which rank 0 writes to the terminal, if that is kept in a file too.
-    """
+    """What takes the output of a job."""
 
     router: OutputRouter
+    # rank 0 writes to it through this, if that is kept in a file too
     terminal: TerminalCopy | None = None
 
 
 @contextlib.contextmanager
 def routed_output(plan: LaunchPlan) -> Iterator[JobOutput]:
-    """Open what the output of the ranks goes to, for as long as the job runs.
-
-    Raises:
-        LaunchError: If a folder for output cannot be used.
-    """
+    """Open what the output of the ranks goes to, for as long as the job runs."""
     hosts = {rank.rank: rank.host for rank in plan.ranks}
 
     def make(files: OutputFiles | None = None, terminal: TerminalCopy | None = None) -> JobOutput:

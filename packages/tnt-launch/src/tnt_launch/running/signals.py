@@ -10,14 +10,11 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalInbox:
-    """Collect SIGCHLD and the signals that ask to end or to stop; a context manager.
+    """Collect SIGCHLD and the signals that ask to end or to stop, in the main thread only."""
 
-    Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
-    Only for the main thread.
-    """
+    # Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
 
     def __init__(self) -> None:
-        """Create the descriptors; signals are collected from `__enter__` on."""
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
@@ -36,7 +33,6 @@ class SignalInbox:
             return b""
 
     def __enter__(self) -> SignalInbox:
-        """Start collecting."""
         self._old_wakeup_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTSTP, *ENDING):
             if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
@@ -49,7 +45,6 @@ class SignalInbox:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Restore what was before."""
         for number, handler in self._old.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._old_wakeup_fd)

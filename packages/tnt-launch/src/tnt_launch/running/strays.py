@@ -18,18 +18,13 @@ LIMIT_S = 2.0
 
 
 class Strays:
-    """Find what ranks have started, in sessions of their own too, and end it. Not thread-safe.
+    """Find what ranks have started, in sessions of their own too, and end it. Not thread-safe."""
 
-    The kernel makes this process the parent of whatever a rank leaves behind, so all of it descends
-    from this process. What this process had as children before does not count.
-    """
+    # The kernel makes this process the parent of whatever a rank leaves behind, so all of it
+    # descends from this process. What this process had as children before does not count.
 
     def __init__(self, ranks: Callable[[], Iterable[int]]) -> None:
-        """Become the parent of orphans. Call it before the first rank is started.
-
-        Args:
-            ranks: Gives the ranks' process ids, which are those of their groups.
-        """
+        """Become the parent of orphans. Call it before the first rank is started."""
         self._ranks = ranks
         self._others = set(children_of(os.getpid()))
         _adopt_orphans(True)

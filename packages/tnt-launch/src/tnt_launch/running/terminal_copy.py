@@ -21,22 +21,16 @@ LAST_S = 1.0
 
 
 class TerminalCopy:
-    """Put a pseudo-terminal in the place of this process's stdout, a terminal; a context manager.
+    """Put a pseudo-terminal in the place of stdout, which is a terminal; a context manager."""
 
-    Rank 0 inherits it, with the size of the terminal, and finds what it expects of one: a progress
-    bar goes on being one. What is written to it is to be read here and passed on.
-
-    Attributes:
-        terminal: Descriptor of the terminal itself.
-        take: Gets what is written to the pseudo-terminal.
-    """
+    # Rank 0 inherits it, with the size of the terminal, and finds what it expects of one: a
+    # progress bar goes on being one. What is written to it is to be read here and passed on.
 
     def __init__(self) -> None:
-        """Open the pseudo-terminal."""
         self.take: Callable[[bytes], None] = lambda data: None
         self._main, copy = pty.openpty()
         tty.setraw(copy)  # the terminal itself turns \n into \r\n
-        self.terminal = fcntl.fcntl(STDOUT, fcntl.F_DUPFD_CLOEXEC, 3)
+        self.terminal = fcntl.fcntl(STDOUT, fcntl.F_DUPFD_CLOEXEC, 3)  # the terminal itself
         os.dup2(copy, STDOUT)
         os.close(copy)
         os.set_blocking(self._main, False)
@@ -73,11 +67,9 @@ class TerminalCopy:
         self._main = -1
 
     def __enter__(self) -> TerminalCopy:
-        """Return this."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give stdout back."""
         self.finish()
         signal.signal(signal.SIGWINCH, self._old_handler)
         os.close(self.terminal)

@@ -35,23 +35,11 @@ _REMEDIES = {
 
 
 class HostJudge:
-    """Makes findings of the facts of one host, some of which need several facts.
-
-    Attributes:
-        known: Values of the last fact about each thing.
-        checking: The check that has begun last.
-    """
+    """Makes findings of the facts of one host, some of which need several facts."""
 
     def __init__(self, asked: int | None, num_hosts: int, interface: str) -> None:
-        """Know what the user asks for.
-
-        Args:
-            asked: Ranks on each host, if given.
-            num_hosts: Hosts of the job.
-            interface: The network for the data, if given.
-        """
-        self.known: dict[str, Mapping[str, Any]] = {}
-        self.checking = ""
+        self.known: dict[str, Mapping[str, Any]] = {}  # values of the last fact about each thing
+        self.checking = ""  # the check that has begun last
         self._asked, self._num_hosts, self._interface = asked, num_hosts, interface
 
     def take(self, fact: Fact) -> Iterable[Finding]:

@@ -19,15 +19,7 @@ _NEED_TO_BE_EQUAL = (*PARTS, "tensorflow", "keras", "libucx-cu12")
 def judge_reached(
     name: str, version: str, clock_s: float | None, interface: Sequence[OwnAddress], address: str
 ) -> Finding:
-    """Say how a host was reached. Pure.
-
-    Args:
-        name: Its name.
-        version: Of tnt-launch there.
-        clock_s: Seconds by which its clock is ahead of the launcher's, `None` for the same clock.
-        interface: Its addresses.
-        address: That by which others reach it, empty if it has none.
-    """
+    """Say how a host was reached; without `clock_s`, which is ahead, it is this one. Pure."""
     through = "this host" if clock_s is None else "reached through ssh"
     parts = [f"{through}, tnt-launch {version or '(not installed)'}"]
     if address:
@@ -58,11 +50,7 @@ def judge_unreached(name: str, why: str) -> Finding:
 
 
 def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
-    """Say where hosts have other versions than the first. Pure.
-
-    Args:
-        installed: Versions by package, for each host by its name.
-    """
+    """Say where hosts have other versions than the first. Pure."""
     if len(installed) < 2:
         return
     (first, versions), *others = installed.items()
@@ -88,13 +76,7 @@ def judge_network_engine(facts: Mapping[str, Any]) -> Finding:
 
 
 def judge_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -> Finding:
-    """Say how fast two hosts talk. Pure.
-
-    Args:
-        names: Of the hosts.
-        facts: About the pair.
-        fastest: Bytes per second between the two hosts that are fastest.
-    """
+    """Say how fast two hosts talk. Pure."""
     one, other = (names[number] for number in facts["pair"])
     rate = facts["bytes_per_s"]
     text = f"{one} to {other}: {seconds_text(facts['latency_s'])}, {rate_text(rate)}"

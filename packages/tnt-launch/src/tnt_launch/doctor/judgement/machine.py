@@ -22,12 +22,7 @@ _THREADS, _THREADS_OF_A_CORE = 64, 4
 
 
 def judge_cores(facts: Mapping[str, Any], num_ranks: int) -> Iterator[Finding]:
-    """Say how many cores there are for the ranks, and how they lie. Pure.
-
-    Args:
-        facts: About the cores.
-        num_ranks: Ranks that are to run on the host.
-    """
+    """Say how many cores there are for the ranks, and how they lie. Pure."""
     usable = facts["usable"]
     cpus, cores = counted(facts["cpus"], "CPU"), counted(facts["cores"], "core")
     text = f"{cpus} on {cores}, {counted(facts['nodes'], 'NUMA node')}"
@@ -58,13 +53,7 @@ def _judge_numactl(facts: Mapping[str, Any]) -> Finding:
 def judge_gpus(
     found: Mapping[str, Any], tensorflow: Mapping[str, Any] | None, num_ranks: int | None
 ) -> Finding:
-    """Say which GPUs there are, and whether TensorFlow can use them. Pure.
-
-    Args:
-        found: What the launcher finds.
-        tensorflow: What TensorFlow sees, `None` if it cannot be imported.
-        num_ranks: Ranks on the host that the user asks for, if any.
-    """
+    """Say which GPUs there are, and whether TensorFlow can use them. Pure."""
     gpus = len(found["gpus"])
     if gpus == 0:
         return Finding("ok", "GPUs", "none found: ranks run on CPUs")
@@ -121,15 +110,7 @@ def judge_shared_memory(facts: Mapping[str, Any]) -> Finding:
 def judge_limits(
     facts: Mapping[str, Any], cores: int, num_ranks: int, size: int, has_infiniband: bool
 ) -> Finding:
-    """Say whether a limit of the shell may be met. Pure.
-
-    Args:
-        facts: About the limits; `None` stands for none.
-        cores: CPUs of the host.
-        num_ranks: Ranks on the host.
-        size: Ranks of the job.
-        has_infiniband: Whether the host has InfiniBand, for which memory is locked.
-    """
+    """Say whether a limit of the shell may be met. Pure."""
     files, processes = facts["open_files"], facts["processes"]
     memory = facts["locked_memory"]
     text = (

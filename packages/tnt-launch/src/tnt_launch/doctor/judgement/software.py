@@ -56,23 +56,13 @@ def judge_packages(facts: Mapping[str, Any]) -> Finding:
 
 
 def judge_tensorflow(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> Finding:
-    """Say whether a TensorFlow that was imported is supported. Pure.
-
-    Args:
-        facts: About TensorFlow.
-        packages: About the packages.
-    """
+    """Say whether a TensorFlow that was imported is supported. Pure."""
     text = f"{facts['version']}, imported in {facts['seconds']:.1f} s"
     return _supported("TensorFlow", "tensorflow", facts["version"], text, packages)
 
 
 def judge_keras(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> Finding:
-    """Say whether a Keras that was imported is supported. Pure.
-
-    Args:
-        facts: About Keras.
-        packages: About the packages.
-    """
+    """Say whether a Keras that was imported is supported. Pure."""
     if facts["backend"] != "tensorflow":
         return Finding(
             "problem",

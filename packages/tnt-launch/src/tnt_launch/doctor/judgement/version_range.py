@@ -17,10 +17,7 @@ _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*")
 
 
 def is_allowed(version: str, required: str) -> bool:
-    """Return whether `version` is in a range such as `>=3.8,<4`. Pure.
-
-    What the packages of Tarantella ask for has no other forms; one that has counts as allowed.
-    """
+    """Return whether a version is in a range such as `>=3.8,<4`; other forms allow all. Pure."""
     clauses = map(_CLAUSE.fullmatch, required.split(",") if required.strip() else ())
     own = _numbers(version)
     for clause in clauses:
