@@ -82,7 +82,7 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
 
 
 def _show(plan: LaunchPlan) -> int:
-    from tnt_launch.planning.dry_run import render_plan
+    from tnt_launch.planning.plan_text import render_plan
 
     sys.stdout.flush()
     sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
@@ -110,11 +110,8 @@ def _clean_up(options: argparse.Namespace) -> int:
 
 def version_text() -> str:
     """Return three lines: name and version, path of this package, licence."""
-    from importlib import metadata
+    from tnt_launch.planning.host_facts import own_version
 
-    try:
-        version = metadata.version("tnt-launch")
-    except metadata.PackageNotFoundError:
-        version = "(not installed)"
+    version = own_version() or "(not installed)"
     path = os.path.dirname(os.path.abspath(__file__))
     return f"tarantella {version}\n{path}\nApache-2.0, copyright the Tarantella authors\n"

@@ -18,10 +18,10 @@ from tnt_launch.doctor.screen import Screen
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.planning.on_this_host import settings_and_log
+from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import INTERFACE
-from tnt_launch.planning.working_folder import working_folder
 from tnt_launch.running.agent import ThisHost
 
 

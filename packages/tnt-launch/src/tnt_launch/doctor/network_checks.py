@@ -17,7 +17,7 @@ from tnt_launch.doctor.plans import NETWORK_S, plan_links
 from tnt_launch.doctor.processes import Processes
 from tnt_launch.doctor.report import Report
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.host_report import HostReport
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.running.agent import Hosts
@@ -25,7 +25,7 @@ from tnt_launch.running.agent import Hosts
 
 def check_network(
     spec: LaunchSpec,
-    reports: Sequence[HostReport],
+    reports: Sequence[HostFacts],
     hosts: Hosts,
     judges: Sequence[HostJudge],
     report: Report,

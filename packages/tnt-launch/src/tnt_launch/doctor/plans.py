@@ -6,13 +6,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tnt_launch.hosts.host_report import HostReport
 from tnt_launch.hosts.launch import plan_on_hosts
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.ucx import make_job_secret
+from tnt_launch.planning.transports import make_job_secret
 
 HOST_S = 300.0
 """Time for all checks of a host, each of which has a deadline of its own."""
@@ -43,7 +43,7 @@ def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchP
     return LaunchPlan(job_id, tuple(hosts), 0, shows_all_output=False, script=_HOST)
 
 
-def plan_links(spec: LaunchSpec, reports: Sequence[HostReport]) -> LaunchPlan:
+def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts]) -> LaunchPlan:
     """Plan a job of one rank on each host that measures the network between them."""
     job = replace(
         spec,

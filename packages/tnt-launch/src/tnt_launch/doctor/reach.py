@@ -7,10 +7,9 @@ from dataclasses import replace
 from tnt_launch.doctor.judgement.hosts import judge_reached, judge_unreached
 from tnt_launch.doctor.report import Report
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.host_report import HostReport
 from tnt_launch.hosts.ssh_cluster import SshCluster
-from tnt_launch.hosts.version import own_version
 from tnt_launch.planning.addresses import choose_addresses
+from tnt_launch.planning.host_facts import HostFacts, own_version
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -23,11 +22,11 @@ def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchS
         outcomes = cluster.try_to_connect()
         clocks = cluster.clock_differences()
     reached = {
-        node: outcome for node, outcome in enumerate(outcomes) if isinstance(outcome, HostReport)
+        node: outcome for node, outcome in enumerate(outcomes) if isinstance(outcome, HostFacts)
     }
     addresses = _addresses(spec, reached)
     for node, (host, outcome) in enumerate(zip(spec.hosts, outcomes, strict=True)):
-        if isinstance(outcome, HostReport):
+        if isinstance(outcome, HostFacts):
             own, address = outcome.addresses.own, addresses.get(node, "")
             found = judge_reached(host.name, own_version(), clocks.get(node), own, address)
         else:
@@ -37,7 +36,7 @@ def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchS
     return replace(spec, hosts=tuple(spec.hosts[node] for node in reached))
 
 
-def _addresses(spec: LaunchSpec, reached: dict[int, HostReport]) -> dict[int, str]:
+def _addresses(spec: LaunchSpec, reached: dict[int, HostFacts]) -> dict[int, str]:
     """Return the addresses that a job would use; none if a host has none, of which others tell."""
     if len(reached) < 2:
         return {}

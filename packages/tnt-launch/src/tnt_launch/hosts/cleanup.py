@@ -8,8 +8,8 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tnt_launch.hosts.local_names import is_this_host
 from tnt_launch.hosts.ssh import failure_text, remote_command, ssh_command
+from tnt_launch.planning.addresses import is_this_host
 from tnt_launch.planning.hosts import HostSlots
 
 LIMIT_S = 60.0

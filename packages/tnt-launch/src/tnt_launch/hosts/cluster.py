@@ -15,10 +15,9 @@ from typing import Any, TypeVar
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.hosts.remote_agent import RemoteAgent
-from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import HANDLER, LOGGER
+from tnt_launch.planning.host_facts import HostFacts, find_host_facts, version_difference
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -41,7 +40,7 @@ class ClusterHost:
 
     name: str  # for people, and for ssh
     is_here: bool = False
-    report: HostReport | None = None  # once it is known
+    report: HostFacts | None = None  # once it is known
 
 
 class Cluster(ABC):
@@ -70,16 +69,16 @@ class Cluster(ABC):
         self._children.close()
         self.selector.close()
 
-    def connect(self) -> list[HostReport]:
+    def connect(self) -> list[HostFacts]:
         """Reach all hosts and return what they are like; a LaunchError names all that fail."""
         outcomes = self.try_to_connect()
         if self._errors:
             errors = sorted(self._errors.items())
             texts = [f"host {self.hosts[node].name}: {why}" for node, why in errors]
             raise LaunchError("; ".join(texts))
-        return [outcome for outcome in outcomes if isinstance(outcome, HostReport)]
+        return [outcome for outcome in outcomes if isinstance(outcome, HostFacts)]
 
-    def try_to_connect(self) -> list[HostReport | str]:
+    def try_to_connect(self) -> list[HostFacts | str]:
         """Reach what hosts can be reached; return what each is like, or why it cannot take part."""
         end = time.monotonic() + self._reach()
         while missing := self._missing():
@@ -157,8 +156,8 @@ class Cluster(ABC):
     def _greet(self, node: int) -> None:
         self._children.send(Frame("hello", node, self._greeting))
 
-    def _inspect_here(self) -> HostReport:
-        return inspect(self._settings, os.environ, self._spec.allow_gpus)
+    def _inspect_here(self) -> HostFacts:
+        return find_host_facts(self._settings, os.environ, self._spec.allow_gpus)
 
     def _missing(self) -> list[int]:
         return [
@@ -195,7 +194,7 @@ class Cluster(ABC):
         if difference:
             self._errors[node] = difference
         else:
-            self.hosts[node].report = HostReport.from_json(report)
+            self.hosts[node].report = HostFacts.from_json(report)
 
     def _lose(self, node: int, why: str) -> None:
         if node not in self._agents:

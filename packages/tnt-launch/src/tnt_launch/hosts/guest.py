@@ -13,8 +13,8 @@ from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.handshake import Guest
 from tnt_launch.hosts.host_agent import HostAgent, OwnWay
 from tnt_launch.hosts.met_cluster import MEET_S
-from tnt_launch.hosts.version import own_version
 from tnt_launch.log import LOGGER, write_to_stderr
+from tnt_launch.planning.host_facts import own_version
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting
 from tnt_launch.planning.variables import JOB_SECRET, TIMEOUT_S

@@ -11,22 +11,21 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_plan_json import host_plan_from_json
-from tnt_launch.hosts.host_report import inspect
 from tnt_launch.hosts.remote_agent import LOST
 from tnt_launch.hosts.ssh import ssh_command
-from tnt_launch.hosts.version import own_version
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream
 from tnt_launch.planning.addresses import HostAddresses
+from tnt_launch.planning.host_facts import find_host_facts, own_version
 from tnt_launch.planning.plan import JobName
+from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
@@ -216,11 +215,11 @@ def _prepare(
     words = own.interpreter if own is not None else tuple(interpreter or ())
     check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
-    report = inspect(Settings(values, exports), os.environ, allow_gpus)
+    report = find_host_facts(Settings(values, exports), os.environ, allow_gpus)
     if own is not None:
         addresses = HostAddresses(report.addresses.own, own.reached_at, own.reached_from)
         report = replace(report, addresses=addresses, interpreter=own.interpreter)
-    return report.to_json()
+    return asdict(report)
 
 
 def _take_standard_descriptors() -> tuple[int, int]:

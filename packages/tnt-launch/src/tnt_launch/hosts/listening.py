@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.host_report import own_addresses
-from tnt_launch.planning.addresses import HostAddresses, choose_addresses
+from tnt_launch.planning.addresses import HostAddresses, choose_addresses, own_addresses
 from tnt_launch.planning.spec import Meeting
 
 

@@ -18,8 +18,8 @@ from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.handshake import Host
 from tnt_launch.hosts.listening import listen
-from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import LOGGER
+from tnt_launch.planning.host_facts import version_difference
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting

@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_plan_json import host_plan_to_json
 from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan, JobName
+from tnt_launch.planning.plan_text import host_plan_to_json
 from tnt_launch.running.agent import Listener
 from tnt_launch.running.progress import Progress
 

@@ -10,13 +10,13 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.local_names import is_this_host
 from tnt_launch.hosts.ssh import AGENT, remote_command, ssh_command
 from tnt_launch.hosts.tree import Branch, branches
 from tnt_launch.log import LOGGER
+from tnt_launch.planning.addresses import is_this_host
+from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.working_folder import working_folder
 
 CONNECT_S = 60.0
 """Time that all hosts have to be reached and to tell about themselves."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import ipaddress
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.host_facts import LOOPBACK
+
+LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class OwnAddress:
+class OwnAddress(NamedTuple):
     """An IP address of a host."""
 
     interface: str
@@ -20,6 +21,8 @@ class OwnAddress:
     @property
     def is_loopback(self) -> bool:
         """Whether only the host itself reaches it."""
+        import ipaddress  # jobs on one host need none of this
+
         return ipaddress.ip_address(self.address).is_loopback
 
 
@@ -27,9 +30,13 @@ class OwnAddress:
 class HostAddresses:
     """What is known of the addresses of a host."""
 
-    own: tuple[OwnAddress, ...]
+    own: tuple[OwnAddress, ...] = ()
     reached_at: str = ""  # that at which the launcher has reached it
     reached_from: str = ""  # that from which the launcher has reached it
+
+    def __post_init__(self) -> None:
+        # JSON knows lists only.
+        object.__setattr__(self, "own", tuple(OwnAddress(*own) for own in self.own))
 
 
 def choose_addresses(
@@ -83,7 +90,44 @@ def _on_interface(name: str, host: HostAddresses, interface: str, are_one: bool)
 
 
 def _is_in(address: str, network: str) -> bool:
+    import ipaddress
+
     try:
         return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
     except ValueError:
         return False
+
+
+def own_addresses() -> tuple[OwnAddress, ...]:
+    """Return the IP addresses of this host, without those of one link only."""
+    import ipaddress
+    import socket
+
+    import psutil
+
+    found = []
+    for interface, entries in psutil.net_if_addrs().items():
+        for entry in entries:
+            if entry.family in (socket.AF_INET, socket.AF_INET6):
+                address = entry.address.partition("%")[0]
+                if not ipaddress.ip_address(address).is_link_local:
+                    found.append(OwnAddress(interface, address))
+    return tuple(found)
+
+
+def is_this_host(name: str) -> bool:
+    """Return whether a name means this host, so that no ssh is needed; may ask a name server."""
+    # A name with a user, and one that only ssh knows, do not.
+    import socket
+
+    own_name = os.uname().nodename.lower()
+    if name.lower() in ("localhost", own_name, own_name.partition(".")[0]):
+        return True
+    if "@" in name:
+        return False
+    try:
+        found = socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    own = {entry.address for entry in own_addresses()}
+    return bool(found) and all(str(entry[4][0]).partition("%")[0] in own for entry in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.user_file import read_user_file
+from tnt_launch.planning.paths import read_user_file
 
 
 def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:

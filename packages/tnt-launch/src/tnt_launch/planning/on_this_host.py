@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 
 from tnt_launch.log import LOGGER, configure_logging, write_to_stderr
-from tnt_launch.planning.hardware import inspect_host
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import HostFacts, inspect_host
+from tnt_launch.planning.paths import find_temporary_folder, working_folder
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings, read_settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
-from tnt_launch.planning.temporary_folder import find_temporary_folder
-from tnt_launch.planning.ucx import make_job_secret
+from tnt_launch.planning.transports import make_job_secret
 from tnt_launch.planning.variables import LOG_LEVEL
-from tnt_launch.planning.working_folder import working_folder
 
 
 def settings_and_log(spec: LaunchSpec) -> Settings:

@@ -6,15 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tnt_launch.planning import gpi2, ucx
+from tnt_launch.planning import transports
 from tnt_launch.planning.binding import HostBinding, bind
-from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
-from tnt_launch.planning.rank_environment import RankPlace, rank_environment
+from tnt_launch.planning.rank_environment import RankPlace, rank_environment, tensorflow_log_level
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
+from tnt_launch.planning.transports import MachineFile
 from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
@@ -110,8 +109,8 @@ def make_plan(
         size=sum(ranks.per_host),
         num_nodes=len(hosts),
         uses_gpus=ranks.uses_gpus,
-        machines=gpi2.machines_of(settings, hosts, ranks.per_host),
-        rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
+        machines=transports.machines_of(settings, hosts, ranks.per_host),
+        rendezvous=transports.rendezvous_of(settings, hosts, job_id, job_secret),
     )
     bindings = [
         bind(spec, host.hardware, local_size, ranks.uses_gpus)
@@ -173,7 +172,9 @@ def _plan_host(
 ) -> HostPlan:
     local_size = len(binding.ranks)
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
-    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
+    file = transports.plan_machine_file(
+        host.temporary_directory, job.job_id, node_rank, job.machines
+    )
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank

@@ -8,8 +8,8 @@ from typing import Literal
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
+from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
-from tnt_launch.planning.working_folder import working_folder
 
 SSH = (
     "ssh",

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from tnt_launch.planning.gpi2 import MachineFile
+from tnt_launch.planning.transports import MachineFile
 
 
 @contextlib.contextmanager

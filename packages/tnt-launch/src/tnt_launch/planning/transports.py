@@ -1,4 +1,4 @@
-"""Plan what GPI-2 needs besides `TNT_*` variables: its own variables, and a file of host names."""
+"""What GPI-2 and UCX need besides `TNT_*` variables of the user: files, ports, a secret."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tnt_launch.planning.addresses import LOOPBACK
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 
-FIRST_PORT, LAST_PORT = 20000, 31744  # a job uses 1024 of them; clients get higher ones
+_FIRST_GPI2_PORT, _LAST_GPI2_PORT = 20000, 31744  # a job uses 1024 of them; clients get higher ones
 
 
 @dataclass(frozen=True)
@@ -54,5 +55,29 @@ def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]
         "GASPI_NRANKS": str(len(file.hosts)),
         "GASPI_SOCKET": str(before.count(file.hosts[rank])),
         "GASPI_MFILE": file.path,
-        "TNT_GPI2_PORT": str(FIRST_PORT + int(job_id, 16) % (LAST_PORT - FIRST_PORT)),
+        "TNT_GPI2_PORT": str(
+            _FIRST_GPI2_PORT + int(job_id, 16) % (_LAST_GPI2_PORT - _FIRST_GPI2_PORT)
+        ),
     }
+
+
+_FIRST_UCX_PORT, _LAST_UCX_PORT = 20000, 32768  # below those that the kernel gives to clients
+
+
+def rendezvous_of(
+    settings: Settings, hosts: Sequence[HostFacts], job_id: str, secret: str
+) -> dict[str, str]:
+    """Choose the variables by which the ranks of a job find and trust each other. Pure."""
+    # Between several hosts the ranks themselves decide, by the libraries that they find.
+    choice = settings.get(TRANSPORT)
+    if choice != "ucx" and not (len(hosts) > 1 and choice in (None, "auto")):
+        return {}
+    address = hosts[0].address if len(hosts) > 1 else LOOPBACK
+    host = f"[{address}]" if ":" in address else address
+    port = _FIRST_UCX_PORT + int(job_id, 16) % (_LAST_UCX_PORT - _FIRST_UCX_PORT)
+    return {"TNT_RENDEZVOUS": f"{host}:{port}", "TNT_JOB_SECRET": secret}
+
+
+def make_job_secret() -> str:
+    """Draw the secret of a new job: 32 hexadecimal digits."""
+    return os.urandom(16).hex()
