@@ -12,7 +12,7 @@ from tnt_launch.planning.plan_text import render_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.transports import MachineFile
-from tnt_launch.running.machine_file import machine_file_written
+from tnt_launch.running.job_files import machine_file_written
 
 JOB = "0123456789abcdef"
 GPI2 = (("TNT_TRANSPORT", "gpi2"),)

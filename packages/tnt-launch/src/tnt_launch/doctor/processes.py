@@ -12,15 +12,14 @@ from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.output.stream import Tail
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent, Hosts, end_together
-from tnt_launch.running.progress import Progress
+from tnt_launch.running.agent import Agent, Hosts, Listener, end_together
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 _LOOK_S = 0.5
 _MOST_LINES = 3
 
 
-class Processes:
+class Processes(Listener):
     """The processes of a plan, one for each rank; a `Listener`. Not thread-safe."""
 
     def __init__(
@@ -61,9 +60,6 @@ class Processes:
         for fact in self._readers[rank].feed(data):
             if rank in self._running:
                 self._on_fact(rank, fact)
-
-    def on_progress(self, rank: int, progress: Progress) -> None:
-        """Do nothing: nothing is trained."""
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Take note that a process has ended."""

@@ -8,13 +8,30 @@ import os
 import pickle
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 
+from tnt_launch.errors import LaunchError
 from tnt_launch.function.launcher import Order, Outcome
-from tnt_launch.function.python_command import command_of, interpreter
 from tnt_launch.function.relay import Relay
+
+
+def interpreter() -> str:
+    """Return the path of the Python that runs this process."""
+    if not sys.executable:
+        raise LaunchError("`sys.executable` is empty: set it to the path of the Python to start.")
+    return sys.executable
+
+
+def command_of(module: str, *arguments: int | str) -> tuple[str, str]:
+    """Return options of Python that call `main` of a module with arguments."""
+    # The search path is this process's from the first import on, so that no file beside a script or
+    # notebook takes the place of a module, unless it does so here too.
+    path = [os.fspath(entry) for entry in sys.path]
+    call = f"main({', '.join(map(repr, arguments))})"
+    return "-c", f"import sys; sys.path[:] = {path!r}; from {module} import main; {call}"
 
 
 class LauncherProcess:
@@ -49,12 +66,7 @@ class LauncherProcess:
     def __enter__(self) -> LauncherProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         """Let the launcher end; after an error at once, and all that it started with it."""
         if kind is not None:
             self._popen.kill()

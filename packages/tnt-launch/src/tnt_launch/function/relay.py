@@ -6,7 +6,6 @@ import codecs
 import os
 import selectors
 import sys
-from types import TracebackType
 from typing import Literal
 
 READ_SIZE = 1 << 16
@@ -31,12 +30,7 @@ class Relay:
     def __enter__(self) -> Relay:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._selector.close()
 
     def mute(self) -> None:

@@ -8,17 +8,15 @@ import selectors
 import time
 from collections.abc import Callable
 
-from tnt_launch.hosts.frames import PREAMBLE, Frame, FrameError, FrameReader, Seal, encode
+from tnt_launch.hosts.frames import PREAMBLE, Frame, FrameError, FrameReader, SessionSeal, encode
 
-BEAT_S = 1.0
-"""Time between two signs of life."""
+BEAT_S = 1.0  # time between two signs of life
 
 # A channel through which nothing has come for this time has ended: a cable that is pulled ends no
 # connection. Ranks whose launcher cannot be reached are to end within 10 s.
 SILENCE_S = 6.0
 
-HIGH_WATER = 1 << 20
-"""Bytes on their way from which on no more should be sent."""
+HIGH_WATER = 1 << 20  # bytes on their way from which on no more should be sent
 
 _READ_SIZE = 1 << 16
 _FLUSH_S = 1.0
@@ -42,7 +40,7 @@ class Channel:
         self.reader = FrameReader()
         self._selector, self._read_fd, self._write_fd = selector, read_fd, write_fd
         self._on_frame, self._on_end = on_frame, on_end
-        self._seal: Seal | None = None
+        self._seal: SessionSeal | None = None
         self._pending = bytearray(PREAMBLE)
         self._is_writing = self._is_reading = self._is_other_stopped = False
         now = time.monotonic()
@@ -62,7 +60,7 @@ class Channel:
         """Let others have the frames and the end from now on; see the constructor."""
         self._on_frame, self._on_end = on_frame, on_end
 
-    def use(self, seal: Seal) -> None:
+    def use(self, seal: SessionSeal) -> None:
         """Sign and check all frames from now on."""
         self._seal = self.reader.seal = seal
 

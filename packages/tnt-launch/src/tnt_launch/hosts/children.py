@@ -14,11 +14,8 @@ from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.ssh import failure_text
 
-_LEAVING_S = 2.0
-"""Time that ssh has to end after its agent."""
-
-_ENDED_S = 0.3
-"""Time between the end of the output of ssh and its own."""
+_LEAVING_S = 2.0  # time that ssh has to end after its agent
+_ENDED_S = 0.3  # time between the end of the output of ssh and its own
 
 _MAX_ERRORS = 1 << 14
 

@@ -12,8 +12,7 @@ from tnt_launch.hosts.ssh import failure_text, remote_command, ssh_command
 from tnt_launch.planning.addresses import is_this_host
 from tnt_launch.planning.hosts import HostSlots
 
-LIMIT_S = 60.0
-"""Time that a host has."""
+LIMIT_S = 60.0  # time that a host has
 
 _AT_ONCE = 32
 

@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
 from typing import Any, TypeVar
 
 from tnt_launch.errors import LaunchError
@@ -24,11 +23,8 @@ from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
 from tnt_launch.running.agent import Agent, Listener, LocalAgent
 
-CLOCKS_S = 5.0
-"""Time that all hosts have to tell the time."""
-
-END_S = 5.0
-"""Time that all hosts have to end what is left of a job."""
+CLOCKS_S = 5.0  # time that all hosts have to tell the time
+END_S = 5.0  # time that all hosts have to end what is left of a job
 
 
 _Cluster = TypeVar("_Cluster", bound="Cluster")
@@ -60,12 +56,7 @@ class Cluster(ABC):
     def __enter__(self: _Cluster) -> _Cluster:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._children.close()
         self.selector.close()
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+# Comes before the first frame: a login shell may have printed something.
 PREAMBLE = b"\ntarantella channel 1\n"
-"""Comes before the first frame: a login shell may have printed something."""
 
 MAX_NOISE = 1 << 16
-MAX_SIZE = 1 << 26
-"""Largest header and largest body of a frame, in bytes."""
+MAX_SIZE = 1 << 26  # largest header and largest body of a frame, in bytes
 
 _SIZES = struct.Struct("!II")
 
@@ -32,19 +32,32 @@ class Frame:
     body: bytes = b""
 
 
-class Seal(Protocol):
-    """Proves to the other end where a frame comes from, and that none is missing."""
+class SessionSeal:
+    """Proves to the other end where frames of a connection are from, and that none is missing."""
 
-    size: int
+    size = 32
+
+    def __init__(self, key: bytes, *, has_connected: bool) -> None:
+        """Use a key that only the two ends know; they differ in who has connected."""
+        self._key = key
+        self._sent, self._received = (b"up", b"down") if has_connected else (b"down", b"up")
+        self._num_sent = self._num_received = 0
 
     def sign(self, data: bytes) -> bytes:
-        """Return the proof for the next frame that is sent, of `size` bytes."""
+        """Return the proof for the next frame that is sent."""
+        self._num_sent += 1
+        return self._proof(self._sent, self._num_sent, data)
 
     def verify(self, data: bytes, proof: bytes) -> bool:
         """Return whether `proof` is that of the next frame that comes."""
+        self._num_received += 1
+        return hmac.compare_digest(self._proof(self._received, self._num_received, data), proof)
+
+    def _proof(self, direction: bytes, number: int, data: bytes) -> bytes:
+        return hmac.digest(self._key, b"%s %d " % (direction, number) + data, "sha256")
 
 
-def encode(frame: Frame, seal: Seal | None = None) -> bytes:
+def encode(frame: Frame, seal: SessionSeal | None = None) -> bytes:
     """Return the bytes of a frame. Texts may hold bytes that are no UTF-8, as Python knows them."""
     header = json.dumps([frame.kind, frame.node, frame.fields], separators=(",", ":")).encode()
     data = _SIZES.pack(len(header), len(frame.body)) + header + frame.body
@@ -55,7 +68,7 @@ class FrameReader:
     """Cuts what comes through a channel into frames."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
-        self.seal: Seal | None = None  # checks the frames from now on
+        self.seal: SessionSeal | None = None  # checks the frames from now on
         self.max_size = max_size  # of a header and of a body, in bytes
         self.noise = b""  # what came before the preamble
         self._data = bytearray()

@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.guest import join_job
 from tnt_launch.hosts.met_cluster import MetCluster
+from tnt_launch.hosts.ssh import carried_environment
 from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.hosts.user_secret import user_secret
 from tnt_launch.planning.addresses import choose_addresses

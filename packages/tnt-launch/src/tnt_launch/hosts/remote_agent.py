@@ -10,14 +10,13 @@ from tnt_launch.hosts.frames import Frame
 from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan, JobName
 from tnt_launch.planning.plan_text import host_plan_to_json
-from tnt_launch.running.agent import Listener
+from tnt_launch.running.agent import Agent, Listener
 from tnt_launch.running.progress import Progress
 
-LOST = 255
-"""Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
+LOST = 255  # exit code of a rank whose host is lost; ssh gives the same when it loses a connection
 
 
-class RemoteAgent:
+class RemoteAgent(Agent):
     """The ranks of a host, through frames of its `HostAgent`; see `Agent`. Not thread-safe."""
 
     def __init__(
@@ -45,9 +44,6 @@ class RemoteAgent:
             job=asdict(self._job),
         )
 
-    def reap(self) -> None:
-        """Do nothing: the host tells of ends."""
-
     def send_signal(self, number: int) -> None:
         """Have a signal sent to every rank that runs, and to all that they started."""
         self._tell("signal", number=int(number))
@@ -69,9 +65,6 @@ class RemoteAgent:
     def end(self) -> None:
         """Have everything killed that is left; returns at once."""
         self._tell("end")
-
-    def close(self) -> None:
-        """Release nothing: the channel is that of the cluster."""
 
     def take(self, frame: Frame) -> None:
         """Deal with a frame; raise LaunchError if the ranks cannot be started there."""

@@ -1,25 +1,44 @@
-"""Hosts that are reached by ssh."""
+"""Hosts that are reached by ssh, and which of them through which."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.ssh import AGENT, remote_command, ssh_command
-from tnt_launch.hosts.tree import Branch, branches
+from tnt_launch.hosts.ssh import AGENT, carried_environment, remote_command, ssh_command
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.addresses import is_this_host
 from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 
-CONNECT_S = 60.0
-"""Time that all hosts have to be reached and to tell about themselves."""
+FAN_OUT = 32  # hosts that one process reaches itself; others are reached through these
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A host that is reached directly, and those that are reached through it."""
+
+    head: int
+    below: tuple[int, ...] = ()
+
+
+def branches(nodes: Sequence[int], fan_out: int = FAN_OUT) -> list[Branch]:
+    """Divide hosts into at most `fan_out` branches whose sizes differ by at most one. Pure."""
+    count = min(len(nodes), fan_out)
+    bounds = [len(nodes) * i // count for i in range(count + 1)] if count else []
+    parts = [nodes[begin:end] for begin, end in itertools.pairwise(bounds)]
+    return [Branch(part[0], tuple(part[1:])) for part in parts]
+
+
+CONNECT_S = 60.0  # time that all hosts have to be reached and to tell about themselves
 
 
 class SshCluster(Cluster):

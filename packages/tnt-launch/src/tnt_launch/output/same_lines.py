@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 WINDOW_S = 0.2
-MAX_PENDING = 10_000
-"""Lines that may wait; with more, the oldest do not wait any longer."""
+MAX_PENDING = 10_000  # lines that may wait; with more, the oldest do not wait any longer
 
 
 @dataclass(frozen=True)

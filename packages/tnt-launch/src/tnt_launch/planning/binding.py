@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.planning.cpus import Cpu
 from tnt_launch.planning.host_facts import Hardware
 from tnt_launch.planning.spec import LaunchSpec

@@ -12,8 +12,14 @@ from tnt_launch.planning.exports import parse_export, read_env_file
 from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
 from tnt_launch.planning.spec import SSH, LaunchSpec, Meeting
 
+# First words that are no scripts; a script of that name is written as `./doctor` or behind --.
 SUBCOMMANDS = ("doctor", "verify")
-"""First words that are no scripts; a script of that name is written as `./doctor` or behind --."""
+
+_AS_GIVEN = (
+    *("log_level", "log_on_all_devices", "output_on_all_devices", "output_dir", "timeout_s"),
+    *("fusion_threshold_kb", "wire_dtype", "probe", "check_steps", "explain_steps", "interface"),
+    *("bind_to", "pin_to_socket", "pin_memory_to_socket", "report_bindings"),
+)
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
@@ -54,29 +60,15 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         else _command("--python-interpreter", options.python_interpreter),
         ranks_per_node=read_number_of_ranks(options.ranks_per_node),
         allow_gpus=not options.no_gpu,
-        log_level=options.log_level,
-        log_on_all_devices=options.log_on_all_devices,
-        output_on_all_devices=options.output_on_all_devices,
         exports=tuple(
             [entry for path in options.env_files for entry in read_env_file(path, environment)]
             + [parse_export(item, environment) for items in options.exports for item in items]
         ),
-        fusion_threshold_kb=options.fusion_threshold_kb,
-        wire_dtype=options.wire_dtype,
-        probe=options.probe,
-        check_steps=options.check_steps,
-        explain_steps=options.explain_steps,
-        timeout_s=options.timeout_s,
         hosts=hosts,
         ssh=_ssh(options),
-        interface=options.interface,
         meeting=_meeting(options),
-        bind_to=options.bind_to,
-        pin_to_socket=options.pin_to_socket,
-        pin_memory_to_socket=options.pin_memory_to_socket,
-        report_bindings=options.report_bindings,
         remarks=remarks,
-        output_dir=options.output_dir,
+        **{name: getattr(options, name) for name in _AS_GIVEN},
     )
 
 

@@ -11,8 +11,8 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.transports import MachineFile, gaspi_variables
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL, NUM_THREADS
 
+# TensorFlow threads that run whole operations; one follows backpropagation, one does the rest.
 MIN_INTER_OP_THREADS = 2
-"""TensorFlow threads that run whole operations; one follows backpropagation, one does the rest."""
 
 _THREADS_OF_AN_OPERATION = "TF_NUM_INTRAOP_THREADS"
 _NO_GPU = "-1"

@@ -18,8 +18,7 @@ SSH = (
     "-oBatchMode=yes",  # there is nobody who could answer a question
     "-oConnectTimeout=15",
     "-oClearAllForwardings=yes",
-)
-"""The user's own ssh, with the settings of the user's `~/.ssh/config`."""
+)  # the user's own ssh, with the settings of the user's `~/.ssh/config`
 
 BINDINGS = ("core", "numa", "socket", "none")
 _INTERPRETER_OPTIONS = ("-m", "-c")

@@ -14,26 +14,28 @@ from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
 from tnt_launch.running.guardian import Guardian
-from tnt_launch.running.limits import advice_for, limits_told
-from tnt_launch.running.machine_file import machine_file_written
-from tnt_launch.running.processes import state_of
-from tnt_launch.running.progress import Progress, ProgressBoard
-from tnt_launch.running.records import make_record, recorded
-from tnt_launch.running.shared_memory import (
+from tnt_launch.running.job_files import (
+    machine_file_written,
     note_end_of_rank,
     remove_end_notes,
     remove_files_of_job,
 )
+from tnt_launch.running.processes import advice_for, limits_told, state_of
+from tnt_launch.running.progress import Progress, ProgressBoard
+from tnt_launch.running.records import JobRecord, recorded
 from tnt_launch.running.strays import Strays
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
 LAST_READS = 64  # bounds what is read of a rank that has ended while its children still write
+
+
+# What these protocols do by themselves is right where there is nothing to do.
 
 
 class Listener(Protocol):
@@ -44,6 +46,7 @@ class Listener(Protocol):
 
     def on_progress(self, rank: int, progress: Progress) -> None:
         """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
+        return
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Take note that `rank` ended, negative for a signal; all its output came before."""
@@ -60,6 +63,7 @@ class Agent(Protocol):
 
     def reap(self) -> None:
         """Look for ranks that have ended; called after each SIGCHLD."""
+        return
 
     def send_signal(self, number: int) -> None:
         """Send a signal to every rank that runs, and to all that they started."""
@@ -78,6 +82,7 @@ class Agent(Protocol):
 
     def close(self) -> None:
         """Release everything, after `end`."""
+        return
 
 
 class Hosts(Protocol):
@@ -91,12 +96,15 @@ class Hosts(Protocol):
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
+        return None
 
     def announce_stop(self, is_stopped: bool) -> None:
         """Tell other hosts that this process is about to be stopped, or goes on."""
+        return
 
     def wait_for_end(self) -> None:
         """Wait until other hosts have ended what their agents were told to end."""
+        return
 
 
 def end_together(agents: Sequence[Agent], hosts: Hosts) -> None:
@@ -108,7 +116,7 @@ def end_together(agents: Sequence[Agent], hosts: Hosts) -> None:
         agent.close()
 
 
-class ThisHost:
+class ThisHost(Hosts):
     """All ranks run on the host of this process; see `Hosts`."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
@@ -120,16 +128,6 @@ class ThisHost:
             LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
             for host in plan.hosts
         ]
-
-    def tick(self, now: float) -> float | None:
-        """Return `None`: nothing is ever due."""
-        return None
-
-    def announce_stop(self, is_stopped: bool) -> None:
-        """Do nothing: there are no other hosts."""
-
-    def wait_for_end(self) -> None:
-        """Return at once: there are no other hosts."""
 
 
 @dataclass
@@ -161,7 +159,7 @@ class LocalAgent:
         with limits_told(), contextlib.ExitStack() as stack:
             stack.enter_context(machine_file_written(plan.machine_file))
             files = [] if plan.machine_file is None else [plan.machine_file.path]
-            record = make_record(
+            record = JobRecord(
                 job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
             )
             files += filter(None, [stack.enter_context(recorded(record))])

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tnt_launch.running.job_files import files_of_job, remove_files_of_job
 from tnt_launch.running.processes import (
     all_pids,
     descendants_of,
@@ -23,10 +24,8 @@ from tnt_launch.running.processes import (
     state_of,
 )
 from tnt_launch.running.records import JobRecord, RecordFolder, candidates, open_folder
-from tnt_launch.running.shared_memory import files_of_job, remove_files_of_job
 
-WAIT_S = 5.0
-"""Time that processes have to end after a signal."""
+WAIT_S = 5.0  # time that processes have to end after a signal
 
 
 def clean_up(script: str | None, *, is_forced: bool, is_dry_run: bool) -> int:

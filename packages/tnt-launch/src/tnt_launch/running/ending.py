@@ -12,19 +12,18 @@ from tnt_launch.output.traceback_text import last_traceback
 # rank is lost whatever they do; all that a longer wait could show are consequences.
 GRACE_S = 0.2
 
+# The same time if the rank that ended only tells of another one, which may be the cause.
 TOLD_GRACE_S = 1.5
-"""The same time if the rank that ended only tells of another one, which may be the cause."""
 
 # Time after such an end that a rank has to end by itself after its own error: Python with
 # TensorFlow takes seconds on a busy host. Ranks that were told of the error may end sooner, but the
 # exit code of the job is that of the rank that raised it.
 LEAVING_S = 10.0
 
+# Time to end by itself after an error that came before that of the rank that has ended.
 EARLIER_S = 3.0
-"""Time to end by itself after an error that came before that of the rank that has ended."""
 
-SETTLE_S = 0.05
-"""Silence after which a traceback counts as complete: Python writes it line by line."""
+SETTLE_S = 0.05  # silence after which a traceback counts as complete: Python writes it line by line
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tnt_launch.output.report import RankEnd, first_failure, report_failure, she
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Hosts, ThisHost, end_together
 from tnt_launch.running.job import Job
-from tnt_launch.running.limits import limits_told
+from tnt_launch.running.processes import limits_told
 from tnt_launch.running.routed_output import routed_output
 from tnt_launch.running.signals import SignalInbox
 

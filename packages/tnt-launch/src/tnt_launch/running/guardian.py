@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Container, Mapping, Sequence
 
+from tnt_launch.running.job_files import remove_files_of_job
 from tnt_launch.running.processes import (
     children_of,
     descendants_of,
@@ -16,13 +17,9 @@ from tnt_launch.running.processes import (
     signal_all,
     start_of,
 )
-from tnt_launch.running.shared_memory import remove_files_of_job
 
-LOOK_S = 1.0
-"""Time between two looks at what descends from the launcher."""
-
-LIMIT_S = 2.0
-"""Time that killed processes have to end."""
+LOOK_S = 1.0  # time between two looks at what descends from the launcher
+LIMIT_S = 2.0  # time that killed processes have to end
 
 
 class Guardian:

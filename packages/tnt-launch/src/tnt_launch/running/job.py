@@ -19,8 +19,7 @@ from tnt_launch.running.progress import Progress
 from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
-TERMINATE_S = 1.5
-"""Time between SIGTERM and SIGKILL."""
+TERMINATE_S = 1.5  # time between SIGTERM and SIGKILL
 
 _LOOK_AGAIN_S = 0.05
 

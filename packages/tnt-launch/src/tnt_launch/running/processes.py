@@ -1,12 +1,16 @@
-"""Processes of this host by what `/proc` says about them: children, and members of a job."""
+"""Processes of this host by what `/proc` says about them, and limits that they meet."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+
+from tnt_launch.errors import LaunchError
 
 PROC = Path("/proc")
 
@@ -120,3 +124,32 @@ def _stat(pid: int) -> tuple[str, str, str]:
         return "", "0", "-1"
     fields = content.rpartition(")")[2].split()
     return fields[0], fields[1], fields[19]
+
+
+_LIMITS = {
+    errno.EMFILE: (resource.RLIMIT_NOFILE, "open files (ulimit -n)"),
+    errno.EAGAIN: (resource.RLIMIT_NPROC, "processes and threads (ulimit -u)"),
+}
+
+
+def advice_for(error: BaseException) -> str | None:
+    """Return a sentence about the limit that an error comes from, `None` if it comes from none."""
+    if not isinstance(error, OSError) or error.errno not in _LIMITS:
+        return None
+    number, what = _LIMITS[error.errno]
+    limit = resource.getrlimit(number)[0]
+    if limit == resource.RLIM_INFINITY:
+        return f"There is no limit of {what} here: that of the host or container is met."
+    return f"The limit of {what} is {limit}: raise it."
+
+
+@contextlib.contextmanager
+def limits_told() -> Iterator[None]:
+    """Make an error that comes from a limit in the block a LaunchError of one sentence."""
+    try:
+        yield
+    except OSError as error:
+        advice = advice_for(error)
+        if advice is None:
+            raise
+        raise LaunchError(f"the job cannot be started: {error}. {advice}") from error

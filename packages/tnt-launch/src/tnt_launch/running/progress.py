@@ -6,8 +6,7 @@ import os
 import struct
 from typing import NamedTuple
 
-NAME = "tnt-progress"
-"""By which ranks know the descriptor among those that they have inherited."""
+NAME = "tnt-progress"  # by which ranks know the descriptor among those that they have inherited
 
 _ENTRY = struct.Struct("<qq")  # epoch and step, from 1 on; 0: in no epoch
 

@@ -9,7 +9,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from tnt_launch.log import LOGGER
 from tnt_launch.running.processes import PROC, start_of, state_of
@@ -23,16 +23,18 @@ class JobRecord:
     """A job, as its launcher has written it down when it began."""
 
     job_id: str  # which its processes have in their variables
-    pid: int  # of the launcher
-    start: int  # of the launcher, in ticks since the boot of the host
-    boot: str  # which of the host
-    namespace: str  # in which process ids are counted: a container may have one of its own
-    host: str
-    user: str
     script: str
     working_directory: str
     files: tuple[str, ...] = ()  # what else the launcher removes when the job ends
     node_rank: int = 0  # hosts may share the folder of records
+    pid: int = field(default_factory=os.getpid)  # of the launcher
+    # Of the launcher, in ticks since the boot of the host.
+    start: int = field(default_factory=lambda: start_of(os.getpid()))
+    boot: str = field(default_factory=lambda: _boot())
+    # In which process ids are counted: a container may have one of its own.
+    namespace: str = field(default_factory=lambda: _namespace())
+    host: str = field(default_factory=lambda: os.uname().nodename)
+    user: str = field(default_factory=lambda: _user())
 
     @property
     def name(self) -> str:
@@ -119,30 +121,6 @@ def open_folder(path: str, *, creates: bool = False) -> RecordFolder | None:
         return RecordFolder(fd, path)
     os.close(fd)
     return None
-
-
-def make_record(
-    job_id: str,
-    script: str,
-    working_directory: str,
-    files: tuple[str, ...] = (),
-    node_rank: int = 0,
-) -> JobRecord:
-    """Describe a job of which this process is the launcher; arguments as in `JobRecord`."""
-    pid = os.getpid()
-    return JobRecord(
-        job_id,
-        pid,
-        start_of(pid),
-        _boot(),
-        _namespace(),
-        os.uname().nodename,
-        _user(),
-        script,
-        working_directory,
-        files,
-        node_rank,
-    )
 
 
 @contextlib.contextmanager

@@ -13,8 +13,7 @@ from tnt_launch.running.processes import children_of, descendants_of, signal_all
 
 PR_SET_CHILD_SUBREAPER = 36
 
-LIMIT_S = 2.0
-"""Time that killed processes have to end; one that waits for a device may take longer."""
+LIMIT_S = 2.0  # time that killed processes have to end; one that waits for a device may take longer
 
 
 class Strays:

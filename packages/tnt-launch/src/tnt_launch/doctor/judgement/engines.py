@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding
-from tnt_launch.doctor.judgement.quantities import rate_text, seconds_text
+from tnt_launch.doctor.facts import Finding
+from tnt_launch.numbers import rate_text, seconds_text
 
+# Words for the engines that `TNT_TRANSPORT` names.
 NAMES = {"shm": "shared memory", "gpi2": "GPI-2", "ucx": "UCX"}
-"""Words for the engines that `TNT_TRANSPORT` names."""
 
 _REMEDIES = {
     "shm": "Look at the lines on shared memory and limits, and at the message.",

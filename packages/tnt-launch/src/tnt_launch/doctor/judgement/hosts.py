@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding
+from tnt_launch.doctor.facts import Finding
 from tnt_launch.doctor.judgement.engines import NAMES, library_text
-from tnt_launch.doctor.judgement.quantities import rate_text, seconds_text
 from tnt_launch.doctor.judgement.software import PARTS
+from tnt_launch.numbers import rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 
 _LARGE_DIFFERENCE_S = 1.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding, Status
-from tnt_launch.doctor.judgement.quantities import bytes_text, counted
+from tnt_launch.doctor.facts import Finding, Status
 from tnt_launch.errors import LaunchError
+from tnt_launch.numbers import bytes_text, counted
 from tnt_launch.planning.addresses import HostAddresses, OwnAddress, choose_addresses
 
 # Containers have 64 MiB unless they are given more.
