@@ -85,10 +85,7 @@ def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchP
     job_id = make_job_id()
     hosts = [
         HostPlan(
-            name,
-            folder,
-            (RankPlan(rank, name, argv, {"TNT_JOB_ID": job_id}),),
-            node_rank=rank,
+            name, folder, (RankPlan(rank, name, argv, {"TNT_JOB_ID": job_id}),), node_rank=rank
         )
         for rank, (name, folder) in enumerate(folders)
     ]

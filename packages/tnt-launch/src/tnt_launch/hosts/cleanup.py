@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tnt_launch.hosts.ssh import failure_text, remote_command, ssh_command
+from tnt_launch.hosts.ssh import failure_text, remote_command
 from tnt_launch.planning.addresses import is_this_host
 from tnt_launch.planning.hosts import HostSlots
 
@@ -25,7 +25,7 @@ def clean_up_hosts(hosts: Sequence[HostSlots], ssh: Sequence[str], arguments: Se
         if is_this_host(host.name):
             command = [sys.executable, "-m", "tnt_launch", *arguments]
         else:
-            command = ssh_command(ssh, host.name, remote)
+            command = [*ssh, host.name, remote]
         return _run(command)
 
     exit_code = 0

@@ -19,7 +19,6 @@ from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.remote_agent import LOST
-from tnt_launch.hosts.ssh import ssh_command
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream
 from tnt_launch.planning.addresses import HostAddresses
@@ -117,7 +116,7 @@ class HostAgent:
 
     def _do_connect(self, hosts: list[list[Any]], ssh: list[str], command: str) -> None:
         for node, name in hosts:
-            self._children.start(node, ssh_command(ssh, name, command))
+            self._children.start(node, [*ssh, name, command])
 
     def _do_start(self, plan: Mapping[str, Any], job: Mapping[str, str]) -> None:
         try:

@@ -174,11 +174,7 @@ class MetCluster(Cluster):
 
         stranger = _Stranger(
             Channel(
-                self.selector,
-                read_fd,
-                write_fd,
-                lambda frame: self._hear(stranger, frame),
-                refuse,
+                self.selector, read_fd, write_fd, lambda frame: self._hear(stranger, frame), refuse
             ),
             str(address[0]),
             time.monotonic(),

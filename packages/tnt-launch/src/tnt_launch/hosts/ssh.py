@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 # They describe a host, a login or a terminal, and another host has its own.
 _OF_THE_HOST = {
@@ -44,11 +44,6 @@ def remote_command(
         path = os.pathsep.join(map(os.path.abspath, filter(None, folders.split(os.pathsep))))
         words += ["env", f"PYTHONPATH={path}"]
     return "cd / && " + shlex.join([*words, interpreter, "-m", module, *arguments])
-
-
-def ssh_command(ssh: Sequence[str], name: str, command: str) -> list[str]:
-    """Return the arguments that run a command on a host. Pure."""
-    return [*ssh, name, command]
 
 
 def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:

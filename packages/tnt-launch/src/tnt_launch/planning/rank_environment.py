@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.transports import MachineFile, gaspi_variables
@@ -15,7 +15,6 @@ from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL, NUM_THREADS
 MIN_INTER_OP_THREADS = 2
 
 _THREADS_OF_AN_OPERATION = "TF_NUM_INTRAOP_THREADS"
-_NO_GPU = "-1"
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 
@@ -53,19 +52,7 @@ def tensorflow_log_level(settings: Settings, inherited: Mapping[str, str]) -> in
     return int(text) if text in ("0", "1", "2", "3") else 0
 
 
-def visible_device_variables(gpus: tuple[str, ...], local_rank: int) -> dict[str, str]:
-    """Return the variables by which CUDA and ROCm show a rank its own GPU, or none. Pure."""
-    own = gpus[local_rank] if gpus else _NO_GPU
-    return {"CUDA_VISIBLE_DEVICES": own, "HIP_VISIBLE_DEVICES": own}
-
-
-def memory_variables(gpus: tuple[str, ...]) -> dict[str, str]:
-    """Return the variable that lets TensorFlow take GPU memory as needed, not all of it. Pure."""
-    return {"TF_FORCE_GPU_ALLOW_GROWTH": "true"} if gpus else {}
-
-
-@dataclass(frozen=True)
-class RankPlace:
+class RankPlace(NamedTuple):
     """Where a rank stands in its job; all numbers start at 0."""
 
     rank: int
@@ -88,15 +75,9 @@ def rank_environment(
 ) -> dict[str, str]:
     """Choose the variables that a rank gets on top of the inherited ones. Pure."""
     stated = settings.environment()
-    variables = {
-        "TNT_RANK": str(place.rank),
-        "TNT_SIZE": str(place.size),
-        "TNT_LOCAL_RANK": str(place.local_rank),
-        "TNT_LOCAL_SIZE": str(place.local_size),
-        "TNT_NODE_RANK": str(place.node_rank),
-        "TNT_NUM_NODES": str(place.num_nodes),
-        "TNT_JOB_ID": job_id,
-    }
+    numbers = place._asdict().items()
+    variables = {f"TNT_{name.upper()}": str(number) for name, number in numbers}
+    variables["TNT_JOB_ID"] = job_id
     threads = num_threads(settings, inherited, fair_threads)
     if threads is not None:
         variables[NUM_THREADS.name] = NUM_THREADS.kind.write(threads)
@@ -106,12 +87,15 @@ def rank_environment(
         "PYTHONUNBUFFERED": "1",
         **log_variables(settings),
         **thread_variables(threads),
-        **memory_variables(gpus),
+        # GPU memory is taken as needed, not all of it at once.
+        **({"TF_FORCE_GPU_ALLOW_GROWTH": "true"} if gpus else {}),
     }
     variables.update({name: text for name, text in defaults.items() if name not in inherited})
     if machine_file is not None:
         variables.update(gaspi_variables(machine_file, place.rank, job_id))
     variables.update(rendezvous or {})
     variables.update(stated)
-    variables.update(visible_device_variables(gpus, place.local_rank))
+    # CUDA and ROCm show a rank its own GPU, or none.
+    own = gpus[place.local_rank] if gpus else "-1"
+    variables.update({"CUDA_VISIBLE_DEVICES": own, "HIP_VISIBLE_DEVICES": own})
     return {**variables, GPUS_PER_NODE.name: GPUS_PER_NODE.kind.write(len(gpus))}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -84,17 +85,14 @@ class LaunchSpec:
             raise LaunchError("no script given. Use: tarantella [options] -- SCRIPT [arguments]")
         if self.ranks_per_node is not None:
             _check_number_of_ranks(self.ranks_per_node)
-        if self.log_level is not None and self.log_level not in LOG_LEVELS:
-            raise LaunchError(f"--log-level must be one of {', '.join(LOG_LEVELS)}.")
+        _check_word("--log-level", self.log_level, LOG_LEVELS)
         if isinstance(self.fusion_threshold_kb, int) and self.fusion_threshold_kb < 0:
             raise LaunchError(
                 f"--fusion-threshold must be a number of kB of at least 0 (0 turns fusion off). "
                 f"Received: {self.fusion_threshold_kb}."
             )
-        if self.wire_dtype is not None and self.wire_dtype not in WIRE_DTYPES:
-            raise LaunchError(f"--wire-dtype must be one of {', '.join(WIRE_DTYPES)}.")
-        if self.probe is not None and self.probe not in PROBES:
-            raise LaunchError(f"--probe must be one of {', '.join(PROBES)}.")
+        _check_word("--wire-dtype", self.wire_dtype, WIRE_DTYPES)
+        _check_word("--probe", self.probe, PROBES)
         if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
@@ -109,6 +107,11 @@ class LaunchSpec:
                 "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
                 "launcher on each host. Give one of them."
             )
+
+
+def _check_word(option: str, word: str | None, choices: Sequence[str]) -> None:
+    if word is not None and word not in choices:
+        raise LaunchError(f"{option} must be one of {', '.join(choices)}.")
 
 
 def _check_number_of_ranks(count: int) -> None:
@@ -137,8 +140,7 @@ def _check_export(name: str, value: str) -> None:
 def _check_binding(spec: LaunchSpec) -> None:
     if spec.bind_to is None:
         return
-    if spec.bind_to not in BINDINGS:
-        raise LaunchError(f"--bind-to must be one of {', '.join(BINDINGS)}.")
+    _check_word("--bind-to", spec.bind_to, BINDINGS)
     if spec.pin_to_socket or spec.pin_memory_to_socket:
         raise LaunchError(
             "--bind-to and --pin-to-socket or --pin-memory-to-socket choose the cores of a rank in "

@@ -210,14 +210,7 @@ WIRE_DTYPES = ("none", "bfloat16", "float16")
 PROBES = ("error", "warn", "off")
 TRANSPORTS = ("auto", "shm", "gpi2", "ucx")
 RDMA_USES = ("auto", "on", "off")
-ALGORITHMS = (
-    "auto",
-    "one_shot",
-    "two_shot",
-    "recursive_doubling",
-    "halving_doubling",
-    "pipelined",
-)
+ALGORITHMS = ("auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined")
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(TRANSPORTS), (_COMM,))
 TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), (_COMM,))

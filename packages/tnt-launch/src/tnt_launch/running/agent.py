@@ -18,7 +18,7 @@ from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
-from tnt_launch.running.guardian import Guardian
+from tnt_launch.running.guardian import Guardian, Strays
 from tnt_launch.running.job_files import (
     machine_file_written,
     note_end_of_rank,
@@ -28,7 +28,6 @@ from tnt_launch.running.job_files import (
 from tnt_launch.running.processes import advice_for, limits_told, state_of
 from tnt_launch.running.progress import Progress, ProgressBoard
 from tnt_launch.running.records import JobRecord, recorded
-from tnt_launch.running.strays import Strays
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16

@@ -11,17 +11,15 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import psutil
+
 from tnt_launch.running.job_files import files_of_job, remove_files_of_job
 from tnt_launch.running.processes import (
     all_pids,
     descendants_of,
     has_variable,
-    name_of,
-    owner_of,
-    parent_of,
     signal_all,
     start_of,
-    state_of,
 )
 from tnt_launch.running.records import JobRecord, RecordFolder, candidates, open_folder
 
@@ -61,7 +59,7 @@ def _clean_up_job(
         pids = _end(record.job_id, signal.SIGKILL if is_forced else signal.SIGTERM, pids)
     for pid in pids:
         what = "would be ended" if is_dry_run else "STILL RUNS" + ("" if is_forced else ": --force")
-        _say(f"  pid {pid} {what}: {name_of(pid)}")
+        _say(f"  pid {pid} {what}: {_command_of(pid)}")
     if is_dry_run or not pids:
         _remove_files(folder, record, is_dry_run=is_dry_run)
     return is_dry_run or not pids
@@ -73,8 +71,22 @@ def processes_of(job_id: str) -> set[int]:
     # is any of those from which it descends.
     members = {pid for pid in all_pids() if has_variable(pid, "TNT_JOB_ID", job_id)}
     found = members | {child for pid in members for child in descendants_of(pid)}
-    found -= _ancestors(os.getpid())
-    return {pid for pid in found if owner_of(pid) == os.geteuid() and state_of(pid) not in "ZX"}
+    found -= {os.getpid(), *(process.pid for process in psutil.Process().parents())}
+    return {pid for pid in found if _runs_for_this_user(pid)}
+
+
+def _runs_for_this_user(pid: int) -> bool:
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        has_ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return process.uids().effective == os.geteuid() and not has_ended
+    return False
+
+
+def _command_of(pid: int) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(psutil.Process(pid).cmdline()).strip()[:80]
+    return ""
 
 
 def _end(job_id: str, number: int, pids: Iterable[int]) -> set[int]:
@@ -122,14 +134,6 @@ def _is_of(record: JobRecord, script: str | None) -> bool:
         return True
     path = os.path.join(record.working_directory, record.script)
     return os.path.realpath(path) == os.path.realpath(script)
-
-
-def _ancestors(pid: int) -> set[int]:
-    found = set()
-    while pid > 0:
-        found.add(pid)
-        pid = parent_of(pid)
-    return found
 
 
 def _count(number: int, noun: str) -> str:

@@ -32,11 +32,7 @@ class Job:
     # followed by SIGTERM and SIGKILL; a second one kills at once.
 
     def __init__(
-        self,
-        plan: LaunchPlan,
-        output: JobOutput,
-        hosts: Hosts,
-        inbox: SignalInbox,
+        self, plan: LaunchPlan, output: JobOutput, hosts: Hosts, inbox: SignalInbox
     ) -> None:
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None

@@ -30,23 +30,6 @@ def start_of(pid: int) -> int:
     return int(_stat(pid)[2])
 
 
-def owner_of(pid: int) -> int:
-    """Return the user of a process, -1 without it."""
-    try:
-        return (PROC / str(pid)).stat().st_uid
-    except OSError:
-        return -1
-
-
-def name_of(pid: int) -> str:
-    """Return the command line of a process, shortened, for messages."""
-    try:
-        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    return b" ".join(words).decode(errors="replace").strip()[:80]
-
-
 def children_of(parent: int) -> list[int]:
     """Return the children of a process, also those that have ended and were not waited for."""
     tasks = PROC / str(parent) / "task"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import stat
@@ -34,7 +33,6 @@ class JobRecord:
     # In which process ids are counted: a container may have one of its own.
     namespace: str = field(default_factory=lambda: _namespace())
     host: str = field(default_factory=lambda: os.uname().nodename)
-    user: str = field(default_factory=lambda: _user())
 
     @property
     def name(self) -> str:
@@ -175,9 +173,3 @@ def _namespace() -> str:
     with contextlib.suppress(OSError):
         return os.readlink(PROC / "self/ns/pid")
     return ""
-
-
-def _user() -> str:
-    with contextlib.suppress(KeyError, OSError):  # a container may not know the user's name
-        return getpass.getuser()
-    return str(os.geteuid())

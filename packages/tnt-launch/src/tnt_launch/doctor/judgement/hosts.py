@@ -28,25 +28,22 @@ def judge_reached(
     if clock_s is not None:
         parts.append(f"clock {clock_s * 1e3:+.1f} ms")
     if clock_s is not None and abs(clock_s) > _LARGE_DIFFERENCE_S:
-        return Finding(
-            "note",
-            name,
-            ", ".join(parts),
+        text = ", ".join(parts)
+        remedy = (
             "Times in logs and of files disagree: let the clocks of all hosts be set by NTP "
-            "(`chronyc tracking`, `timedatectl`).",
+            "(`chronyc tracking`, `timedatectl`)."
         )
+        return Finding("note", name, text, remedy)
     return Finding("ok", name, ", ".join(parts))
 
 
 def judge_unreached(name: str, why: str) -> Finding:
     """Say that a host cannot take part. Pure."""
-    return Finding(
-        "problem",
-        name,
-        why,
+    remedy = (
         f"Try `ssh {name} true`, which must end without a question, and install the same version "
-        f"of tarantella there, at the same path.",
+        f"of tarantella there, at the same path."
     )
+    return Finding("problem", name, why, remedy)
 
 
 def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
@@ -59,11 +56,10 @@ def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Findi
         unlike = [f"{name} {own[package]}" for name, own in others if own[package] != version]
         if unlike:
             has_difference = True
+            text = f"{package}: {first} {version}, {', '.join(unlike)}"
+            remedy = f"Install the same version of {package} on all hosts."
             yield Finding(
-                "problem" if package in _NEED_TO_BE_EQUAL else "note",
-                "versions",
-                f"{package}: {first} {version}, {', '.join(unlike)}",
-                f"Install the same version of {package} on all hosts.",
+                "problem" if package in _NEED_TO_BE_EQUAL else "note", "versions", text, remedy
             )
     if not has_difference:
         yield Finding("ok", "versions", f"the same packages on {len(installed)} hosts")
@@ -82,22 +78,19 @@ def judge_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -
     text = f"{one} to {other}: {seconds_text(facts['latency_s'])}, {rate_text(rate)}"
     if rate >= _SLOW * fastest:
         return Finding("ok", "network", text)
-    return Finding(
-        "note",
-        "network",
-        f"{text}; others have {rate_text(fastest)}",
+    text = f"{text}; others have {rate_text(fastest)}"
+    remedy = (
         "One slow link slows all down: check the cable, the switch and the interface of these "
-        "hosts, or leave one out.",
+        "hosts, or leave one out."
     )
+    return Finding("note", "network", text, remedy)
 
 
 def judge_unmeasured(why: str) -> Finding:
     """Say that the hosts cannot talk. Pure."""
-    return Finding(
-        "problem",
-        "network",
-        why,
+    remedy = (
         "See that the hosts reach each other at the addresses above and that no firewall is "
         "between them, name another network with --interface, and have the same GPI-2 or UCX on "
-        "all.",
+        "all."
     )
+    return Finding("problem", "network", why, remedy)

@@ -56,12 +56,9 @@ def judge_python(facts: Mapping[str, Any]) -> Finding:
     text = f"{version}, {facts['path']}"
     if is_allowed(version, required):
         return Finding("ok", "Python", text)
-    return Finding(
-        "problem",
-        "Python",
-        f"{text}; supported is {required}",
-        "Make an environment with a Python of these versions, and install tarantella into it.",
-    )
+    text = f"{text}; supported is {required}"
+    remedy = "Make an environment with a Python of these versions, and install tarantella into it."
+    return Finding("problem", "Python", text, remedy)
 
 
 def judge_packages(facts: Mapping[str, Any]) -> Finding:
@@ -69,12 +66,9 @@ def judge_packages(facts: Mapping[str, Any]) -> Finding:
     installed, required = facts["installed"], facts["required"]
     missing = [part for part in PARTS if installed[part] == _MISSING]
     if missing:
-        return Finding(
-            "problem",
-            "packages",
-            f"not installed: {', '.join(missing)}",
-            "Install all packages of tarantella into this environment, as its README says.",
-        )
+        text = f"not installed: {', '.join(missing)}"
+        remedy = "Install all packages of tarantella into this environment, as its README says."
+        return Finding("problem", "packages", text, remedy)
     unfit = [
         f"{part} {installed[part]} needs {name}{versions}, not {installed[name]}"
         for part in PARTS
@@ -82,12 +76,9 @@ def judge_packages(facts: Mapping[str, Any]) -> Finding:
         if name in PARTS and not is_allowed(installed[name], versions)
     ]
     if unfit:
-        return Finding(
-            "problem",
-            "packages",
-            "; ".join(unfit),
-            "Install all packages of tarantella anew, from one release.",
-        )
+        text = "; ".join(unfit)
+        remedy = "Install all packages of tarantella anew, from one release."
+        return Finding("problem", "packages", text, remedy)
     return Finding("ok", "packages", ", ".join(f"{part} {installed[part]}" for part in PARTS))
 
 
@@ -100,12 +91,9 @@ def judge_tensorflow(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> F
 def judge_keras(facts: Mapping[str, Any], packages: Mapping[str, Any]) -> Finding:
     """Say whether a Keras that was imported is supported. Pure."""
     if facts["backend"] != "tensorflow":
-        return Finding(
-            "problem",
-            "Keras",
-            f"{facts['version']}, with the backend {facts['backend']}",
-            "Set KERAS_BACKEND=tensorflow, or correct ~/.keras/keras.json.",
-        )
+        text = f"{facts['version']}, with the backend {facts['backend']}"
+        remedy = "Set KERAS_BACKEND=tensorflow, or correct ~/.keras/keras.json."
+        return Finding("problem", "Keras", text, remedy)
     return _supported("Keras", "keras", facts["version"], facts["version"], packages)
 
 
@@ -120,9 +108,6 @@ def _supported(
     required = packages["required"]["tnt-keras"].get(package, "")
     if is_allowed(version, required):
         return Finding("ok", check, text)
-    return Finding(
-        "problem",
-        check,
-        f"{text}; supported is {required}",
-        f'Run `pip install "{package}{required}"`.',
-    )
+    text = f"{text}; supported is {required}"
+    remedy = f'Run `pip install "{package}{required}"`.'
+    return Finding("problem", check, text, remedy)
