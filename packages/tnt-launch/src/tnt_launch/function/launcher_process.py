@@ -34,14 +34,13 @@ def command_of(module: str, *arguments: int | str) -> tuple[str, str]:
     return "-c", f"import sys; sys.path[:] = {path!r}; from {module} import main; {call}"
 
 
-class LauncherProcess:
+class LauncherProcess(contextlib.AbstractContextManager["LauncherProcess"]):
     """A launcher that runs one job for this process; a context manager. Not thread-safe."""
 
     # It leads a session of its own: the Ctrl-C of a terminal and the interrupt of a notebook's
     # kernel go to whole process groups, and must reach the launcher once, through this process.
 
     def __init__(self) -> None:
-        """Start the launcher, which waits for its order."""
         read_end, write_end = os.pipe()
         try:
             with _interrupts_blocked():  # the launcher accepts them when it can deal with them
@@ -62,9 +61,6 @@ class LauncherProcess:
         self._was_interrupted = False
         pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
-
-    def __enter__(self) -> LauncherProcess:
-        return self
 
     def __exit__(self, kind: object, *_: object) -> None:
         """Let the launcher end; after an error at once, and all that it started with it."""

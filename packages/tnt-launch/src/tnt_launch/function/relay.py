@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import selectors
 import sys
@@ -11,7 +12,7 @@ from typing import Literal
 READ_SIZE = 1 << 16
 
 
-class Relay:
+class Relay(contextlib.AbstractContextManager["Relay"]):
     """Write in the thread that asks for it, whose output a notebook shows; a context manager."""
 
     def __init__(self, out: int, err: int, message: int) -> None:
@@ -26,9 +27,6 @@ class Relay:
         for pipe in (out, err, message):
             os.set_blocking(pipe, False)
             self._selector.register(pipe, selectors.EVENT_READ)
-
-    def __enter__(self) -> Relay:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._selector.close()

@@ -64,23 +64,22 @@ class Children:
         except OSError as error:
             self._on_lost(node, f"{argv[0]}: {error.strerror}")
             return
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        pipes = (process.stdin, process.stdout, process.stderr)
+        stdin, stdout, stderr = (pipe for pipe in pipes if pipe is not None)
         child.process = process
-        self._watch_errors(child, process.stderr.fileno())
+        self._watch_errors(child, stderr.fileno())
         self._children[node] = child
         self._routes[node] = node
         child.channel = Channel(
             self._selector,
-            os.dup(process.stdout.fileno()),
-            os.dup(process.stdin.fileno()),
+            os.dup(stdout.fileno()),
+            os.dup(stdin.fileno()),
             self._on_frame,
             lambda why: self._lose(child, why),
             waits_for_begin=True,
         )
-        process.stdin.close()
-        process.stdout.close()
+        stdin.close()
+        stdout.close()
 
     def adopt(self, node: int, channel: Channel) -> None:
         """Take over the channel of an agent that has come by itself."""
@@ -104,30 +103,30 @@ class Children:
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on taking frames of all children."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.set_reading(is_reading)
+        for channel in self._channels:
+            channel.set_reading(is_reading)
 
     def announce_stop(self, is_stopped: bool) -> None:
         """Tell all children that this process is about to be stopped, or goes on."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.announce_stop(is_stopped)
+        for channel in self._channels:
+            channel.announce_stop(is_stopped)
 
     def tick(self, now: float) -> float | None:
         """Look for silent children; return when to call again, on the clock of `now`."""
-        channels = [child.channel for child in self._children.values()]
-        times = [channel.tick(now) for channel in channels if channel is not None]
+        times = [channel.tick(now) for channel in self._channels]
         return min((time for time in times if time is not None), default=None)
 
     def close(self) -> None:
         """Close all channels, upon which the agents end, and wait for the processes of ssh."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.close()
+        for channel in self._channels:
+            channel.close()
         for child in self._children.values():
             _end(child)
             self._forget_errors(child)
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [child.channel for child in self._children.values() if child.channel is not None]
 
     def _lose(self, child: _Child, why: str) -> None:
         exit_code = _wait(child)

@@ -38,7 +38,6 @@ class SessionSeal:
     size = 32
 
     def __init__(self, key: bytes, *, has_connected: bool) -> None:
-        """Use a key that only the two ends know; they differ in who has connected."""
         self._key = key
         self._sent, self._received = (b"up", b"down") if has_connected else (b"down", b"up")
         self._num_sent = self._num_received = 0

@@ -49,7 +49,6 @@ class Guest:
     """The end that has connected. Not thread-safe."""
 
     def __init__(self, channel: Channel, secret: bytes, refuse: Callable[[str], None]) -> None:
-        """Wait for the challenge; arguments as those of `Host`."""
         self._channel, self._secret, self._refuse = channel, secret, refuse
         self._own = os.urandom(_NUMBER_SIZE)
         self._number = b""

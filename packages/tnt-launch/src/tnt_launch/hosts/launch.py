@@ -51,15 +51,11 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
     """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are."""
     settings = settings_and_log(spec)
     if spec.meeting is not None:
-        spec = replace(spec, hosts=_hosts_that_meet(spec.meeting), meeting=None)
+        others = (HostSlots(f"node-{node}") for node in range(1, spec.meeting.num_nodes))
+        spec = replace(spec, hosts=(HostSlots(spec.meeting.host), *others), meeting=None)
     here = find_host_facts(settings, os.environ, spec.allow_gpus)
     addresses = [host.host for host in spec.hosts]
     return _plan(spec, settings, [here] * len(addresses), addresses, make_job_secret())
-
-
-def _hosts_that_meet(meeting: Meeting) -> tuple[HostSlots, ...]:
-    others = (HostSlots(f"node-{node}") for node in range(1, meeting.num_nodes))
-    return (HostSlots(meeting.host), *others)
 
 
 def plan_on_hosts(

@@ -19,7 +19,7 @@ _OURS = re.compile(r"rank-\d+\.(stdout|stderr)\.log")
 _WRITE = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class OutputFiles:
+class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
     """One file for each rank and stream, `rank-3.stdout.log`; a context manager."""
 
     # Numbers have as many digits as the largest, so that names are in the order of ranks. Files of
@@ -43,9 +43,6 @@ class OutputFiles:
                     f"--output-dir: {os.path.join(folder, error.filename or '')}: {error.strerror}."
                 ) from error
             raise
-
-    def __enter__(self) -> OutputFiles:
-        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)

@@ -1,8 +1,5 @@
 """One stream of one rank: lines, the last of them, tracebacks, what TensorFlow logs."""
 
-# `TF_CPP_MIN_LOG_LEVEL` does not reach all of them: what TensorFlow's libraries log while they are
-# loaded is written whatever it says, and by every rank.
-
 from __future__ import annotations
 
 import re
@@ -130,6 +127,9 @@ _MAX_HELD = 4096
 
 class TensorFlowLogFilter:
     """Remove TensorFlow's log lines below a level, as of `TF_CPP_MIN_LOG_LEVEL`, from a stream."""
+
+    # That variable does not reach all of them: what TensorFlow's libraries log while they are
+    # loaded is written whatever it says, and by every rank.
 
     def __init__(self, min_level: int) -> None:
         self._hidden = _SEVERITIES[:min_level]

@@ -73,7 +73,7 @@ def has_variable(pid: int, name: str, value: str) -> bool:
 def signal_all(
     number: int, is_meant: Callable[[int], bool], pids: Iterable[int] | None = None
 ) -> bool:
-    """Send a signal to all processes of a kind."""
+    """Send a signal to all processes of a kind; return whether there was one that runs."""
     was_found = False
     for pid in all_pids() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":

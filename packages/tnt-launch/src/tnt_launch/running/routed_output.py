@@ -26,7 +26,7 @@ READ_SIZE = 1 << 16
 LAST_S = 1.0
 
 
-class TerminalCopy:
+class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
     """Put a pseudo-terminal in the place of stdout, which is a terminal; a context manager."""
 
     # Rank 0 inherits it, with the size of the terminal, and finds what it expects of one: a
@@ -71,9 +71,6 @@ class TerminalCopy:
                 break
         os.close(self._main)
         self._main = -1
-
-    def __enter__(self) -> TerminalCopy:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.finish()
