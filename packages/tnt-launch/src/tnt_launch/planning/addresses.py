@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -21,8 +23,6 @@ class OwnAddress(NamedTuple):
     @property
     def is_loopback(self) -> bool:
         """Whether only the host itself reaches it."""
-        import ipaddress  # jobs on one host need none of this
-
         return ipaddress.ip_address(self.address).is_loopback
 
 
@@ -90,8 +90,6 @@ def _on_interface(name: str, host: HostAddresses, interface: str, are_one: bool)
 
 
 def _is_in(address: str, network: str) -> bool:
-    import ipaddress
-
     try:
         return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
     except ValueError:
@@ -100,9 +98,6 @@ def _is_in(address: str, network: str) -> bool:
 
 def own_addresses() -> tuple[OwnAddress, ...]:
     """Return the IP addresses of this host, without those of one link only."""
-    import ipaddress
-    import socket
-
     import psutil
 
     found = []
@@ -118,8 +113,6 @@ def own_addresses() -> tuple[OwnAddress, ...]:
 def is_this_host(name: str) -> bool:
     """Return whether a name means this host, so that no ssh is needed; may ask a name server."""
     # A name with a user, and one that only ssh knows, do not.
-    import socket
-
     own_name = os.uname().nodename.lower()
     if name.lower() in ("localhost", own_name, own_name.partition(".")[0]):
         return True
