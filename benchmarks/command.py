@@ -16,12 +16,7 @@ from benchmarks.records import Row, write_rows
 
 
 def make_parser(benchmark: str, description: str | None) -> argparse.ArgumentParser:
-    """A command line with the options that all of them have.
-
-    Args:
-        benchmark: Name of the folder.
-        description: Docstring of the command.
-    """
+    """A command line with the options that all of them have."""
     parser = argparse.ArgumentParser(
         prog=f"python -m benchmarks.{benchmark}", description=description
     )
@@ -37,18 +32,7 @@ def result_of_job(
     variables: Mapping[str, str],
     timeout_s: float,
 ) -> dict[str, Any]:
-    """Run a job, and return what rank 0 writes as JSON to the file that is its first argument.
-
-    Args:
-        module: As for `run_job`.
-        arguments: Those after the file.
-        places: As for `run_job`.
-        variables: As for `run_job`.
-        timeout_s: As for `run_job`.
-
-    Raises:
-        JobFailed: As `run_job` does.
-    """
+    """Run a job, and return what rank 0 writes as JSON to the file that is its first argument."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         run_job(module, [str(result), *map(str, arguments)], places, variables, timeout_s)
@@ -62,25 +46,14 @@ def lines_of(row: Row) -> list[str]:
 
 
 def report(header: Row, rows: Sequence[Row], lines: Sequence[str], path: Path | None) -> None:
-    """Print header and lines, and write header and rows to a file.
-
-    Args:
-        header: What `make_header` gives.
-        rows: What was measured.
-        lines: The same, and what follows from it, for people.
-        path: Of the file; None for none.
-    """
+    """Print header and lines, and write header and rows to a file."""
     print(*lines_of(header), *lines, sep="\n")
     if path:
         write_rows(path, [header, *rows], is_new=True)
 
 
 def run(main: Callable[[], None]) -> NoReturn:
-    """Run a command to its end; a job that fails is an error with its output.
-
-    Args:
-        main: The command.
-    """
+    """Run a command to its end; a job that fails is an error with its output."""
     end_on_sigterm()
     try:
         main()

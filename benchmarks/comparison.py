@@ -1,8 +1,7 @@
-"""Rows of this run against those of an earlier one.
+"""Rows of this run against those of an earlier one."""
 
-Times of different runs cannot be compared on a machine that others use too, so only ratios to
-something measured in the same run are.
-"""
+# Times of different runs cannot be compared on a machine that others use too, so only ratios to
+# something measured in the same run are.
 
 from __future__ import annotations
 
@@ -11,16 +10,10 @@ from typing import NamedTuple
 
 
 class Change(NamedTuple):
-    """One row whose ratio moved by more than the tolerance.
+    """One row whose ratio moved by more than the tolerance."""
 
-    Attributes:
-        key: Which row, and which ratio of it.
-        before: Ratio in the earlier run; larger is better.
-        now: Ratio in this run.
-    """
-
-    key: Hashable
-    before: float
+    key: Hashable  # which row, and which ratio of it
+    before: float  # in the earlier run; larger is better
     now: float
 
     @property

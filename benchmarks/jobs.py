@@ -28,15 +28,10 @@ class JobFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where one rank runs.
+    """Where one rank runs."""
 
-    Attributes:
-        prefix: Command before the interpreter, such as `ip netns exec NAME`.
-        variables: What is particular to this rank.
-    """
-
-    prefix: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # before the interpreter, such as `ip netns exec NAME`
+    variables: Mapping[str, str] = field(default_factory=dict)  # what is particular to this rank
 
 
 def rank_variables(rank: int, size: int, job_id: str) -> dict[str, str]:
@@ -83,11 +78,7 @@ def run_job(
     variables: Mapping[str, str],
     timeout_s: float,
 ) -> None:
-    """Run `python -m module arguments` as one rank per place.
-
-    Raises:
-        JobFailed: With the output of the rank that failed first.
-    """
+    """Run `python -m module arguments` as one rank per place."""
     job_id, size = secrets.token_hex(8), len(places)
     common = {
         **outer_environment(),

@@ -1,7 +1,6 @@
-"""The models that are trained, and random samples for them.
+"""The models that are trained, and random samples for them."""
 
-They are made of the `keras` module that is given, which may be Keras 2 (`tf_keras`) too.
-"""
+# They are made of the `keras` module that is given, which may be Keras 2 (`tf_keras`) too.
 
 from __future__ import annotations
 
@@ -24,19 +23,12 @@ CNN_WIDTHS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512))
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of models.
+    """Of models: images of ResNet-50, and the Transformer."""
 
-    Attributes:
-        pixels: Side of the images of ResNet-50.
-        layers: Of the Transformer.
-        width: Entries of the Transformer's vector of one token.
-        tokens: In one sample of the Transformer.
-    """
-
-    pixels: int
+    pixels: int  # side of the images
     layers: int
-    width: int
-    tokens: int
+    width: int  # entries of the vector of one token
+    tokens: int  # in one sample
 
 
 def position_embedding(keras: Any) -> Any:
@@ -71,16 +63,10 @@ def make_lenet(keras: Any, sizes: Sizes) -> Any:
 
 
 def vgg(keras: Any, widths: Sequence[Sequence[int]]) -> Any:
-    """A network for small images, in the manner of VGG (https://arxiv.org/abs/1409.1556).
-
-    Its last layers, whose gradients come first, hold nearly all parameters, and every stage
-    computes about as much: while the large gradients travel, most of backpropagation is still to
-    be done.
-
-    Args:
-        keras: The module.
-        widths: Of the convolutions of each stage.
-    """
+    """A network for small images, in the manner of VGG (https://arxiv.org/abs/1409.1556)."""
+    # Its last layers, whose gradients come first, hold nearly all parameters, and every stage
+    # computes about as much: while the large gradients travel, most of backpropagation is still to
+    # be done.
     layers = keras.layers
     model = keras.Sequential([keras.Input(CNN_SHAPE)])
     for stage in widths:
@@ -123,11 +109,7 @@ def make_transformer(keras: Any, sizes: Sizes) -> Any:
 
 
 def make_transformer_base(keras: Any, sizes: Sizes) -> Any:
-    """The Transformer base of the reference trainer, for pairs of sentences of `sizes.tokens`.
-
-    Raises:
-        ValueError: With Keras 2, which has no place for its layers.
-    """
+    """The Transformer base of the reference trainer, for pairs of sentences of `sizes.tokens`."""
     if keras.__version__.startswith("2."):
         raise ValueError("The layers of transformer_base are those of Keras 3.")
     from models.transformer.params import PARAM_SETS
@@ -138,13 +120,7 @@ def make_transformer_base(keras: Any, sizes: Sizes) -> Any:
 
 
 def make_samples(name: str, sizes: Sizes, number: int) -> tuple[Any, Any]:
-    """Random inputs and labels, equal on all ranks.
-
-    Args:
-        name: Of the model.
-        sizes: Of the models.
-        number: How many.
-    """
+    """Random inputs and labels, equal on all ranks."""
     random = np.random.default_rng(1)
     labels = random.integers(NUM_CLASSES, size=number, dtype=np.int32)
     if name == "transformer_base":

@@ -23,13 +23,7 @@ OPENMPI = (
 
 
 def tnt_variables(rank: int, num_ranks: int, path: Path) -> dict[str, str]:
-    """What the launcher of Tarantella would set for a rank of this host.
-
-    Args:
-        rank: Of the process.
-        num_ranks: Of the job.
-        path: Of a file that is the job's alone; it need not exist.
-    """
+    """What the launcher of Tarantella would set for a rank here; `path` is the job's alone."""
     job_id = hashlib.sha256(bytes(path)).hexdigest()[:16]
     return rank_variables(rank, num_ranks, job_id)
 

@@ -18,12 +18,7 @@ TORCH = ["torch==2.13.0", "numpy"]
 
 
 def make_environment(folder: Path, requirements: Sequence[str]) -> None:
-    """Install into an environment of its own; an existing one is completed, not made anew.
-
-    Args:
-        folder: Of the environment.
-        requirements: As for pip.
-    """
+    """Install into an environment of its own; an existing one is completed, not made anew."""
     if not (folder / "bin/python").exists():
         print(f"making {folder}", flush=True)
         venv.create(folder, with_pip=True, symlinks=True)
@@ -31,12 +26,7 @@ def make_environment(folder: Path, requirements: Sequence[str]) -> None:
 
 
 def add_beside(folder: Path, requirements: Sequence[str]) -> None:
-    """Install for the interpreter that runs this, without dependencies, where nothing else sees it.
-
-    Args:
-        folder: To be put into `PYTHONPATH`; an existing one stays as it is.
-        requirements: As for pip.
-    """
+    """Install for this interpreter, without dependencies, where nothing else sees it."""
     if not folder.exists():
         print(f"making {folder}", flush=True)
         _pip(Path(sys.executable), ["--no-deps", f"--target={folder}", *requirements])

@@ -29,33 +29,16 @@ class ProcessesFailed(RuntimeError):
 
 @dataclass(frozen=True)
 class Start:
-    """How to start a process: a rank, or a launcher that starts all of them.
-
-    Attributes:
-        command: Program and arguments.
-        environment: All variables.
-    """
+    """How to start a process: a rank, or a launcher that starts all of them."""
 
     command: Sequence[str]
-    environment: dict[str, str]
+    environment: dict[str, str]  # all variables
 
 
 class ProcessSet:
-    """All ranks of one program. Use as a context manager: its end ends what it started.
+    """All ranks of one program. Its end, as that of a context manager, ends what it started."""
 
-    Ranks sleep on their connection between requests, so that programs do not disturb each other.
-
-    Args:
-        name: In messages.
-        num_ranks: Ranks that connect.
-        starts_of: Given the path of the socket to which ranks connect, what to start.
-        start_s: Seconds until all ranks have said hello.
-        request_s: Seconds for the answers to one request.
-        is_busy_when_idle: Their threads use the cores between requests: stop them when others run.
-
-    Attributes:
-        hello: First message of each rank, with its `pid`.
-    """
+    # Ranks sleep on their connection between requests, so that programs do not disturb each other.
 
     def __init__(
         self,
@@ -109,11 +92,7 @@ class ProcessSet:
         return connection, self._stack.enter_context(connection.makefile("r", encoding="utf-8"))
 
     def ask(self, request: Message) -> list[Message]:
-        """Send one request to all ranks. Returns the answers of all, in the order of `hello`.
-
-        Raises:
-            ProcessesFailed: If a rank answers with an error, ends, or is late.
-        """
+        """Send one request to all ranks. Returns the answers of all, in the order of `hello`."""
         self._deadline = time.monotonic() + self._request_s
         self._signal_ranks(signal.SIGCONT)
         for connection, _ in self._ranks:
@@ -189,13 +168,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def serve(path: str, hello: Message, answer: Callable[[Message], Message]) -> None:
-    """Be a rank: answer requests until the driver closes the connection, a line of JSON each.
-
-    Args:
-        path: Of the driver's socket.
-        hello: What the driver learns first.
-        answer: Called with each request; what it raises is an answer too.
-    """
+    """Be a rank: answer requests, a line of JSON each, until the driver closes the connection."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         lines = connection.makefile("rw", encoding="utf-8")

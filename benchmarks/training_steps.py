@@ -14,11 +14,7 @@ from benchmarks.step_time import StepTime, between, now
 
 
 class StepClock(keras.callbacks.Callback):
-    """Notes what each step costs, reading its batch included.
-
-    Attributes:
-        steps: One entry per step.
-    """
+    """Notes what each step costs, reading its batch included."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,13 +38,8 @@ def batches(shape: Sequence[int], batch_size: int, num_batches: int) -> Any:
 def time_steps(
     model: keras.Model, data: Any, beside: Sequence[keras.callbacks.Callback] = ()
 ) -> list[StepTime]:
-    """Train on all batches of `data`. Collective for a distributed model.
-
-    Args:
-        model: Compiled.
-        data: Batches.
-        beside: Begins and ends within each step, and counts as part of it.
-    """
+    """Train on all batches of `data`. Collective for a distributed model."""
+    # `beside` begins and ends within each step, and counts as part of it.
     clock = StepClock()
     model.fit(data, verbose=0, callbacks=[*beside, clock])
     return clock.steps

@@ -31,15 +31,10 @@ class LinkUnavailable(RuntimeError):
 
 @dataclass(frozen=True)
 class Hosts:
-    """The two hosts, and what belongs to them.
+    """The two hosts, and what belongs to them."""
 
-    Attributes:
-        names: Of the namespaces; the addresses in them are `ADDRESSES`.
-        folder: For files of the job, which both see.
-    """
-
-    names: tuple[str, str]
-    folder: Path
+    names: tuple[str, str]  # of the namespaces; the addresses in them are `ADDRESSES`
+    folder: Path  # for files of the job, which both see
 
     def prefix(self, host: int) -> tuple[str, ...]:
         """Command before a program that is to run on this host."""
@@ -66,15 +61,8 @@ class Hosts:
 
 @contextlib.contextmanager
 def two_hosts(rate: str, folder: Path) -> Iterator[Hosts]:
-    """Make two namespaces with a link between them; they are removed at the end.
-
-    Args:
-        rate: Of each direction, as `tc` writes it: `1gbit`; or `UNLIMITED`.
-        folder: For files of the job.
-
-    Raises:
-        LinkUnavailable: Says what is missing.
-    """
+    """Make two namespaces with a link between them; they are removed at the end."""
+    # The rate of each direction is as `tc` writes it, `1gbit`, or `UNLIMITED`.
     for tool in ("ip", "tc"):
         if shutil.which(tool) is None:
             raise LinkUnavailable(f"`{tool}` is not installed (Debian: apt install iproute2)")

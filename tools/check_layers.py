@@ -1,8 +1,7 @@
-"""Fail on an include that goes against the arrows between the layers of C++.
+"""Fail on an include that goes against the arrows between the layers of C++."""
 
-The table is the architecture: a layer may include what its row names, besides itself. A new layer
-needs a row. The arrows between Python's packages and rooms stand in pyproject.toml (import-linter).
-"""
+# The table is the architecture: a layer may include what its row names, besides itself. A new layer
+# needs a row. The arrows between Python's packages and rooms stand in pyproject.toml.
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Fail when versions in the tree do not satisfy the ranges in the tree, or a changelog lacks one.
+"""Fail when versions of the tree do not fit the ranges in it, or a changelog lacks one."""
 
-Every package has a static version. A sibling's range must contain it, must not be open upwards (a
-later release may break it), and the package's changelog must have a section for it.
-"""
+# Every package has a static version. A sibling's range must contain it, must not be open upwards (a
+# later release may break it), and the package's changelog must have a section for it.
 
 from __future__ import annotations
 

@@ -34,11 +34,7 @@ def headers_version(folder: Path) -> str | None:
 
 
 def extract_headers(wheel: Path, folder: Path) -> None:
-    """Copy the folder of a wheel that holds the `Python.h` of this Python into `folder`.
-
-    Raises:
-        LookupError: If the wheel has no `Python.h`, or only one of another minor version.
-    """
+    """Copy the folder of a wheel that holds the `Python.h` of this Python into `folder`."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         roots = sorted(n.removesuffix("Python.h") for n in names if n.endswith("/Python.h"))

@@ -165,10 +165,8 @@ def end_group(process: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def ending_on_signals() -> Iterator[None]:
-    """Leave this block with SystemExit when a signal asks to end, as Ctrl-C does by itself.
-
-    A signal that is ignored stays so: nohup does that with SIGHUP.
-    """
+    """Leave this block with SystemExit when a signal asks to end, as Ctrl-C does by itself."""
+    # A signal that is ignored stays so: nohup does that with SIGHUP.
 
     def leave(number: int, _: object) -> NoReturn:
         raise SystemExit(128 + number)
@@ -208,10 +206,7 @@ def run_checks(checks: Sequence[Check], workers: int) -> list[Ended]:
 
 
 def count_tests(reports: Path) -> Counts:
-    """Sum up the tests of all JUnit files in a folder.
-
-    An error counts as a failure, and so does a file that breaks off.
-    """
+    """Sum up the tests of all JUnit files in a folder; one that breaks off counts as a failure."""
     totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     names = []
     for report in sorted(reports.glob("*.xml")):
@@ -231,10 +226,8 @@ def count_tests(reports: Path) -> Counts:
 
 
 def failed_tests(suite: ElementTree.Element) -> list[str]:
-    """Return the name of each failed test and what its report says first.
-
-    A report of ctest, which prints nothing itself (`--quiet`), holds the output.
-    """
+    """Return the name of each failed test and what its report says first."""
+    # A report of ctest, which prints nothing itself (`--quiet`), holds the output.
     return [
         f"{case.get('classname')}::{case.get('name')}: {(reason.get('message') or '')[:200]}"
         + ("" if reason.text else f"\n{case.findtext('system-out') or ''}".rstrip())

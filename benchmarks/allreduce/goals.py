@@ -18,25 +18,15 @@ LATENCY_BYTES, LATENCY_US = 1024, 3.0
 
 @dataclass(frozen=True)
 class Goal:
-    """At least this ratio, or at most this time, for the best of some variants.
+    """At least this ratio, or at most this time, for the best of some variants."""
 
-    Attributes:
-        ranks: Number of ranks it holds for.
-        variants: Variants of tnt-comm.
-        value_of: What is looked at; None where a row does not have it.
-        wanted: The bound.
-        text: For people.
-        applies: Which workloads it is about, by a row of theirs.
-        is_upper: Whether smaller values are better.
-    """
-
-    ranks: int
-    variants: tuple[str, ...]
-    value_of: Callable[[Row], float | None]
+    ranks: int  # number of ranks it holds for
+    variants: tuple[str, ...]  # of tnt-comm
+    value_of: Callable[[Row], float | None]  # what is looked at; None where a row does not have it
     wanted: float
     text: str
-    applies: Callable[[Row], bool]
-    is_upper: bool = False
+    applies: Callable[[Row], bool]  # which workloads it is about, by a row of theirs
+    is_upper: bool = False  # smaller values are better
 
 
 def ratio(name: str) -> Callable[[Row], float | None]:

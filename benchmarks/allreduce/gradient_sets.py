@@ -1,7 +1,6 @@
-"""Sizes of the gradients of well-known models, derived from their architecture.
+"""Sizes of the gradients of well-known models, derived from their architecture."""
 
-Only the numbers of elements matter for communication, so no framework is needed here.
-"""
+# Only the numbers of elements matter for communication, so no framework is needed here.
 
 from __future__ import annotations
 
@@ -18,11 +17,9 @@ TRANSFORMER_VOCABULARY = 33708  # subword units of English to German, shared by 
 
 
 def resnet50() -> list[int]:
-    """Elements of each of the 161 trainable tensors of ResNet-50, first layer first. Pure.
-
-    The architecture of https://arxiv.org/abs/1512.03385, table 1: 53 convolutions without bias,
-    each followed by a batch normalisation with scale and offset, and one dense layer.
-    """
+    """Elements of each of the 161 trainable tensors of ResNet-50, first layer first. Pure."""
+    # The architecture of https://arxiv.org/abs/1512.03385, table 1: 53 convolutions without bias,
+    # each followed by a batch normalisation with scale and offset, and one dense layer.
     return list(_resnet50())
 
 
@@ -49,11 +46,9 @@ def _convolution(kernel: int, channels: int, filters: int) -> Iterator[int]:
 
 
 def transformer_big() -> list[int]:
-    """Elements of each trainable tensor of Transformer big, about 210 million in total. Pure.
-
-    The architecture of https://arxiv.org/abs/1706.03762, table 3, last row: six layers each, one
-    embedding that encoder, decoder and output share, projections of attention without bias.
-    """
+    """Elements of each trainable tensor of Transformer big, about 210 million in total. Pure."""
+    # The architecture of https://arxiv.org/abs/1706.03762, table 3, last row: six layers each, one
+    # embedding that encoder, decoder and output share, projections of attention without bias.
     return list(_transformer_big())
 
 

@@ -1,9 +1,8 @@
-"""Which libraries are measured, and how the ranks of each are started.
+"""Which libraries are measured, and how the ranks of each are started."""
 
-Two MPIs cannot live in one environment, so each peer has one of its own, `FOLDER/<peer>`, made by
-`install_peers.py`. Everything is started as a user of the library would. Nobody is bound to a core,
-since nobody knows what else runs on this machine.
-"""
+# Two MPIs cannot live in one environment, so each peer has one of its own, `FOLDER/<peer>`, made by
+# `install_peers.py`. Everything is started as a user of the library would. Nobody is bound to a
+# core, since nobody knows what else runs on this machine.
 
 from __future__ import annotations
 
@@ -30,27 +29,19 @@ Variables = Callable[[int, int, Path], dict[str, str]]
 
 @dataclass(frozen=True)
 class LibrarySpec:
-    """One set of processes of one library.
-
-    Attributes:
-        name: In the tables.
-        peer: Its environment is that of this name; empty for the one that runs the driver.
-        module: What `rank.py` imports.
-        launcher: Command before the Python interpreter, `{n}` is the number of ranks, `{bin}` the
-            folder of the interpreter. Empty: the driver starts every rank itself.
-        variables_of: Gives a rank that the driver starts itself its place in the job.
-        variables: Added to the environment.
-        prefixes: Command before each rank that the driver starts itself, if there is any.
-        is_busy_when_idle: Its threads use the cores between calls: stop them when others run.
-    """
+    """One set of processes of one library."""
 
     name: str
-    peer: str
-    module: str
+    peer: str  # its environment is that of this name; empty for the one that runs the driver
+    module: str  # what `rank.py` imports
+    # before the interpreter; {n} ranks, {bin} its folder; empty: the driver starts each
     launcher: tuple[str, ...] = ()
+    # gives a rank that the driver starts itself its place in the job
     variables_of: Variables | None = None
     variables: dict[str, str] = field(default_factory=dict)
+    # its threads use the cores between calls: stop them when others run
     is_busy_when_idle: bool = False
+    # command before each rank that the driver starts itself
     prefixes: tuple[tuple[str, ...], ...] = ()
 
     def python(self, peers_folder: Path) -> Path:

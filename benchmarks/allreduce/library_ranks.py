@@ -12,13 +12,7 @@ REQUEST_S = 300
 
 
 class LibraryRanks(ProcessSet):
-    """All ranks of one library.
-
-    Attributes:
-        spec: What the library is.
-        versions: Of the library.
-        variants: Names of what `measure` can do.
-    """
+    """All ranks of one library."""
 
     def __init__(self, spec: LibrarySpec, num_ranks: int, peers_folder: Path) -> None:
         self.spec = spec
@@ -42,14 +36,7 @@ class LibraryRanks(ProcessSet):
         self.variants: list[str] = self.hello[0]["variants"]
 
     def measure(self, variant: str, workload: str, block: int, num_blocks: int) -> list[float]:
-        """Do what `rank.measure` says on all ranks.
-
-        Returns:
-            Seconds of one call, as the mean of each block; the slowest rank's.
-
-        Raises:
-            ProcessesFailed: If a sum is wrong or a rank ends.
-        """
+        """Do what `rank.measure` says on all ranks; return the slowest's seconds, by block."""
         request = {
             "variant": variant,
             "workload": workload,

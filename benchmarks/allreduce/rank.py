@@ -1,7 +1,6 @@
-"""One rank of one library: does what the driver asks for, and waits without using a core.
+"""One rank of one library: does what the driver asks for, and waits without using a core."""
 
-Started by the library's launcher as `rank.py MODULE SOCKET`.
-"""
+# Started by the library's launcher as `rank.py MODULE SOCKET`.
 
 from __future__ import annotations
 
@@ -21,11 +20,7 @@ WARM_UP_CALLS = 3
 def measure(
     library: Library, variant: str, workload: str, block: int, num_blocks: int
 ) -> list[float]:
-    """Check the sums of one run, then time `num_blocks` blocks of `block` runs. Collective.
-
-    Returns:
-        Seconds of one run: the mean of each block.
-    """
+    """Check the sums of one run, then time `num_blocks` blocks of `block` runs. Collective."""
     made = library.variants[variant](make_workload(workload).num_elements)
     values.fill(made.inputs, library.rank)
     library.barrier()

@@ -1,8 +1,7 @@
-"""In which order things are measured: all variants in turn, round after round.
+"""In which order things are measured: all variants in turn, round after round."""
 
-The speed of a shared machine drifts within seconds. Variants are therefore compared within one
-round, which takes a few seconds, and ratios are taken round by round.
-"""
+# The speed of a shared machine drifts within seconds. Variants are therefore compared within one
+# round, which takes a few seconds, and ratios are taken round by round.
 
 from __future__ import annotations
 
@@ -22,47 +21,30 @@ HOPELESS = 1.5  # times slower than another variant of the library in the first 
 
 @dataclass
 class Timing:
-    """Times of one variant for one workload.
-
-    Attributes:
-        library: Name of the library.
-        variant: Name of the variant.
-        num_calls: Timed calls.
-        rounds: Seconds of one call: for each round, the slowest rank's mean of each block.
-    """
+    """Times of one variant for one workload."""
 
     library: str
     variant: str
     num_calls: int = 0
+    # for each round, the slowest rank's mean seconds of a call, by block
     rounds: list[list[float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits of the measurement of one workload.
+    """Limits of the measurement of one workload."""
 
-    Attributes:
-        seconds: For all variants together.
-        num_rounds: Wanted; fewer where the time does not suffice, but two at least.
-    """
-
-    seconds: float
-    num_rounds: int
+    seconds: float  # for all variants together
+    num_rounds: int  # wanted; fewer where the time does not suffice, but two at least
 
 
 @dataclass
 class Candidate:
-    """One variant of one library, and its times so far.
+    """One variant of one library, and its times so far."""
 
-    Attributes:
-        processes: The ranks of the library.
-        timing: What is known.
-        first: Seconds of single calls in the first round.
-    """
-
-    processes: LibraryRanks
+    processes: LibraryRanks  # the ranks of the library
     timing: Timing
-    first: list[float]
+    first: list[float]  # seconds of single calls in the first round
 
     @property
     def estimate_s(self) -> float:
@@ -86,15 +68,10 @@ class Candidate:
 def measure_workload(
     variants: Sequence[tuple[LibraryRanks, str]], workload: Workload, budget: Budget
 ) -> list[Timing]:
-    """Measure all variants of all libraries for one workload.
-
-    The first round finds out how long a call takes. It counts only where every call takes so long
-    that the clock does not matter. Variants that cannot be the best of their peer are left out
-    then.
-
-    Returns:
-        One timing for each variant that is not left out.
-    """
+    """Measure all variants of all libraries for one workload."""
+    # The first round finds out how long a call takes. It counts only where every call takes so long
+    # that the clock does not matter. Variants that cannot be the best of their peer are left out
+    # then.
     begin = time.monotonic()
     first = [
         Candidate(processes, Timing(processes.spec.name, variant),

@@ -47,12 +47,10 @@ def references(timings: Sequence[Timing]) -> dict[str, Timing]:
 
 
 def make_rows(timings: Sequence[Timing], workload: Workload, num_ranks: int) -> list[Row]:
-    """One row per variant; times in microseconds, bandwidths in GB/s.
-
-    `algbw` is the bytes of one rank's arrays / median; `busbw` is algbw * 2 (n - 1) / n, what each
-    rank has to send and receive at least. `vs_...` is lower quartile, median and upper quartile of
-    (time of the reference / own time), taken round by round.
-    """
+    """One row per variant; times in microseconds, bandwidths in GB/s."""
+    # `algbw` is the bytes of one rank's arrays / median; `busbw` is algbw * 2 (n - 1) / n, what
+    # each rank has to send and receive at least. `vs_...` is lower quartile, median and upper
+    # quartile of (time of the reference / own time), taken round by round.
     found = references(timings)
     rows = []
     for timing in timings:

@@ -30,11 +30,7 @@ def fill(arrays: Sequence[np.ndarray], rank: int) -> None:
 
 
 def check(results: Sequence[np.ndarray], size: int) -> None:
-    """Compare with the sum over `size` ranks, element by element.
-
-    Raises:
-        AssertionError: Says where the first difference is.
-    """
+    """Compare with the sum over `size` ranks, element by element."""
     expected = patterns(results, sum(map(factor_of, range(size))))
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         if not np.array_equal(result, wanted):

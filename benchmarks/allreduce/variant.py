@@ -12,20 +12,14 @@ Call = Callable[[], object]
 
 @dataclass
 class Variant:
-    """Arrays and the call that sums them.
+    """Arrays and the call that sums them."""
 
-    Attributes:
-        inputs: What this rank contributes, in workload order; filled by the caller.
-        run: Sums once over all ranks.
-        results: Give the sums after `run`, in workload order. The inputs themselves for a variant
-            that works in place: later runs then sum sums.
-        close: Releases what garbage collection does not.
-    """
-
+    # what this rank contributes, in workload order; filled by the caller
     inputs: Sequence[np.ndarray]
-    run: Call
+    run: Call  # sums once over all ranks
+    # in workload order; the inputs, which then sum sums, if it works in place
     results: Callable[[], Sequence[np.ndarray]]
-    close: Callable[[], None] = lambda: None
+    close: Callable[[], None] = lambda: None  # releases what garbage collection does not
 
 
 Make = Callable[[Sequence[int]], Variant]
@@ -33,21 +27,13 @@ Make = Callable[[Sequence[int]], Variant]
 
 @dataclass(frozen=True)
 class Library:
-    """One library on one rank.
-
-    Attributes:
-        rank: Of this process.
-        size: Number of ranks.
-        versions: What is measured, by name.
-        barrier: Waits for all ranks.
-        variants: By name, makes the variant for arrays of these numbers of elements. Collective.
-    """
+    """One library on one rank."""
 
     rank: int
     size: int
-    versions: dict[str, str]
+    versions: dict[str, str]  # of what is measured, by name
     barrier: Call
-    variants: dict[str, Make]
+    variants: dict[str, Make]  # by name, make the variant for these numbers of elements; collective
 
 
 def private_arrays(num_elements: Sequence[int]) -> list[np.ndarray]:
@@ -56,11 +42,7 @@ def private_arrays(num_elements: Sequence[int]) -> list[np.ndarray]:
 
 
 def buckets_of(num_elements: Sequence[int], bucket_bytes: int) -> list[list[int]]:
-    """Fuse neighbours until a bucket holds at least `bucket_bytes`. Pure.
-
-    Returns:
-        Indices of the arrays of each bucket.
-    """
+    """Fuse neighbours until a bucket holds `bucket_bytes`; return indices for each. Pure."""
     buckets: list[list[int]] = [[]]
     filled = 0
     for index, number in enumerate(num_elements):
@@ -77,13 +59,7 @@ def bucketed(
     bucket_bytes: int,
     reduce: Callable[[np.ndarray], Call],
 ) -> Variant:
-    """Copy arrays into buckets, sum those in place, copy back: what data-parallel trainers do.
-
-    Args:
-        num_elements: Of each array.
-        bucket_bytes: A bucket is summed when it holds at least this.
-        reduce: Gives the call that sums one bucket in place.
-    """
+    """Copy arrays into buckets, sum those in place, copy back: what data-parallel trainers do."""
     arrays = private_arrays(num_elements)
     buckets = []
     for indices in buckets_of(num_elements, bucket_bytes):

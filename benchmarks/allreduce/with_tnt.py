@@ -85,11 +85,9 @@ def as_new_result(num_elements: Sequence[int]) -> Variant:
 
 
 def through_reducer(num_elements: Sequence[int]) -> Variant:
-    """Start all arrays, last layer first as backpropagation does, then wait for all sums.
-
-    Each array is the reducer's from its start on, as gradients are in a training step, and holds
-    the sum in the end.
-    """
+    """Start all arrays, last layer first as backpropagation does, then wait for all sums."""
+    # Each array is the reducer's from its start on, as gradients are in a training step, and holds
+    # the sum in the end.
     arrays = private_arrays(num_elements)
     reducer = reducer_of(num_elements)
     backwards = range(len(arrays) - 1, -1, -1)

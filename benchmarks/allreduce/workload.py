@@ -22,12 +22,7 @@ DEFAULT = (
 
 @dataclass(frozen=True)
 class Workload:
-    """Arrays that are summed together.
-
-    Attributes:
-        name: As given on the command line: `4MiB`, or `resnet50`.
-        num_elements: Elements of each array, in the order of the model's layers.
-    """
+    """Arrays that are summed together."""
 
     name: str
     num_elements: tuple[int, ...]
@@ -44,11 +39,7 @@ class Workload:
 
 
 def make_workload(name: str) -> Workload:
-    """Parse a size such as `4MiB`, or the name of a set of gradients. Pure.
-
-    Raises:
-        ValueError: If it is neither.
-    """
+    """Parse a size such as `4MiB`, or the name of a set of gradients. Pure."""
     if name in GRADIENT_SETS:
         return Workload(name, tuple(GRADIENT_SETS[name]()))
     match = re.fullmatch(r"(\d+)(B|KiB|MiB)", name)

@@ -34,10 +34,8 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def measure(kind: str, model: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Run a job. Returns what rank 0 writes.
-
-    Plain models do not communicate, and so do not notice that they are ranks of a job.
-    """
+    """Run a job. Returns what rank 0 writes."""
+    # Plain models do not communicate, and so do not notice that they are ranks of a job.
     return command.result_of_job(
         "benchmarks.first_step.rank",
         [kind, model, arguments.number],
@@ -48,12 +46,7 @@ def measure(kind: str, model: str, arguments: argparse.Namespace) -> dict[str, A
 
 
 def make_row(model: str, rounds: list[dict[str, Any]]) -> Row:
-    """Medians over the rounds, in seconds, and ratios within a round. Pure.
-
-    Args:
-        model: Its name.
-        rounds: For each round, what a process wrote for both kinds.
-    """
+    """Medians over the rounds, in seconds, and ratios within a round. Pure."""
     row: Row = {"model": model}
     for name, epoch in (("first", 0), ("later", -1)):
         for clock, which in (("wall", WALL), ("cpu", CPU)):

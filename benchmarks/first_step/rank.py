@@ -1,7 +1,6 @@
-"""One process: trains a model, plain or distributed, and notes when its first steps have ended.
+"""One process: trains a model, plain or distributed, and notes when its first steps have ended."""
 
-Usage: python -m benchmarks.first_step.rank RESULT {plain,tnt} MODEL NUMBER
-"""
+# Usage: python -m benchmarks.first_step.rank RESULT {plain,tnt} MODEL NUMBER
 
 from __future__ import annotations
 
@@ -41,10 +40,8 @@ class FirstSteps(keras.callbacks.Callback):
 
 
 def train(kind: str, name: str) -> list[StepTime]:
-    """Train a new model for some epochs. Returns the cost until the first step of each has ended.
-
-    That of the first epoch begins before the model is made distributed and compiled.
-    """
+    """Train a new model for some epochs; return the cost until the first step of each ends."""
+    # That of the first epoch begins before the model is made distributed and compiled.
     keras.utils.set_random_seed(1)
     plain = MODELS[name]()
     inputs, labels = samples_of(plain, BATCH_SIZE * STEPS)

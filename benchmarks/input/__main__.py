@@ -76,11 +76,7 @@ def make_row(case: Case, rounds: Rounds) -> Row:
 
 
 def judge(rows: Sequence[Row]) -> list[str]:
-    """Whether the goals are met, in words. Pure.
-
-    Args:
-        rows: Of all cases, that of the serial run included.
-    """
+    """Whether the goals are met, in words. Pure."""
     [serial_mib] = [row["input_mib"] for row in rows if row["way"] == "serial"]
     verdicts = []
     for row in rows:

@@ -11,12 +11,7 @@ HEIGHT, WIDTH = 375, 500
 
 
 def write_images(folder: Path, number: int) -> None:
-    """Write smooth random pictures with some noise: noise alone would be slower to decode.
-
-    Args:
-        folder: Where to write.
-        number: How many.
-    """
+    """Write smooth random pictures with some noise: noise alone would be slower to decode."""
     random = np.random.default_rng(0)
     for index in range(number):
         coarse = random.uniform(0, 255, (8, 8, 3)).astype(np.float32)

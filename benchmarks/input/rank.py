@@ -18,12 +18,9 @@ FIRST_STEPS = 2
 
 
 def measure(folder: Path, batch_size: int, way: str, size: int) -> dict[str, Any]:
-    """Read all images of one rank in one pass, whose first steps are counted by themselves.
-
-    Returns:
-        CPU seconds of the first steps, with all that a pass has to set up, and of the others; the
-        number of these; and the MiB of memory that reading takes at most.
-    """
+    """Read all images of one rank in one pass, whose first steps are counted by themselves."""
+    # CPU seconds of the first steps, with all that a pass has to set up, and of the others; the
+    # number of these; and the MiB of memory that reading takes at most.
     before_mib = peak_mib()
     dataset = WAYS[way](folder, batch_size, size)
     created = time.process_time()

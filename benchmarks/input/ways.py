@@ -17,13 +17,7 @@ Way = Callable[[Path, int, int], Any]
 
 
 def serial(folder: Path, batch_size: int, size: int) -> Any:
-    """What a serial script reads: shuffle names, then read, decode, augment and batch.
-
-    Args:
-        folder: Holds the images.
-        batch_size: Images in a global batch.
-        size: Number of ranks.
-    """
+    """What a serial script reads: shuffle names, then read, decode, augment and batch."""
     return read_images(shuffle_names(folder), batch_size)
 
 
@@ -67,10 +61,8 @@ def distribute(folder: Path, batch_size: int, size: int) -> Any:
 
 
 def autoshard(folder: Path, batch_size: int, size: int) -> Any:
-    """TensorFlow's own `AutoShardPolicy.DATA`, as in `MultiWorkerMirroredStrategy`.
-
-    Its global batches are not those of the serial run.
-    """
+    """TensorFlow's own `AutoShardPolicy.DATA`, as in `MultiWorkerMirroredStrategy`."""
+    # Its global batches are not those of the serial run.
     options = tf.data.Options()
     policy = tf.data.experimental.AutoShardPolicy.DATA
     options.experimental_distribute.auto_shard_policy = policy

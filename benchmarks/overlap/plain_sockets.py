@@ -15,11 +15,9 @@ LARGEST_READ = 1 << 20
 
 
 class PlainTransfer:
-    """As many bytes each way as a sum of two ranks sends, over one socket; nothing is summed.
+    """As many bytes each way as a sum of two ranks sends, over one socket; nothing is summed."""
 
-    Args:
-        num_bytes: Of all gradients: two ranks send half of them to be summed, and half as sums.
-    """
+    # Two ranks send half of all gradients to be summed, and half as sums.
 
     def __init__(self, num_bytes: int) -> None:
         """Connect the two ranks. Collective."""

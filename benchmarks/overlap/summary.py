@@ -20,11 +20,9 @@ def hidden(compute_s: float, communicate_s: float, together_s: float) -> float:
 
 
 def make_row(fusion: str, transport: str, threshold_kb: int, rounds: Rounds) -> Row:
-    """Quartiles over the rounds.
-
-    `can_hide`: the share that fits into backpropagation at best. `sockets_hide`: what is hidden of
-    a transfer of as many bytes through plain sockets that begins with the step.
-    """
+    """Quartiles over the rounds."""
+    # `can_hide`: the share that fits into backpropagation at best. `sockets_hide`: what is hidden
+    # of a transfer of as many bytes through plain sockets that begins with the step.
     medians = {name: [statistics.median(times) for times in rounds[name]] for name in rounds}
     row: Row = {
         "fusion": fusion,

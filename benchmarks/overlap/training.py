@@ -74,18 +74,7 @@ def time_calls(call: Callable[[], None], num_calls: int) -> list[float]:
 def measure(
     threshold_kb: int, name: str, batch_size: int, num_rounds: int, num_steps: int
 ) -> dict[str, Any]:
-    """Measure all in turn. Collective.
-
-    Args:
-        threshold_kb: The fusion threshold that the distributed model was told by the environment.
-        name: Of the network.
-        batch_size: Samples of each rank.
-        num_rounds: How often all are measured.
-        num_steps: Of each in a round.
-
-    Returns:
-        For each of the five, rounds of seconds.
-    """
+    """Measure all in turn; return rounds of seconds for each. Collective."""
     plain = compiled(build_model(name))
     trained = compiled(tnt.Model(build_model(name)))
     global_size = batch_size * tnt_comm.get_size()

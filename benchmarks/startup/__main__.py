@@ -55,12 +55,7 @@ def measure(arguments: argparse.Namespace, launchers: Sequence[Launcher]) -> Mea
 
 
 def make_rows(measured: Measured, num_ranks: int) -> list[Row]:
-    """Quartiles over the rounds, and what a start takes longer than without a launcher. Pure.
-
-    Args:
-        measured: From `measure`.
-        num_ranks: Of each training.
-    """
+    """Quartiles over the rounds, and what a start takes longer than without a launcher. Pure."""
     rows = []
     for (name, what), seconds in measured.items():
         row: Row = {"launcher": name, "what": what, "ranks": num_ranks, "rounds": len(seconds)}
@@ -74,11 +69,7 @@ def make_rows(measured: Measured, num_ranks: int) -> list[Row]:
 
 
 def judged(rows: Sequence[Row]) -> list[str]:
-    """Compare our medians with the goals. Pure.
-
-    Args:
-        rows: From `make_rows`.
-    """
+    """Compare our medians with the goals. Pure."""
     lines = []
     for row in rows:
         if row["launcher"] in OURS and row["what"] != START:
@@ -95,11 +86,7 @@ def _verdict(row: Row, seconds: float, goal: float, of_what: str) -> str:
 
 
 def lines_of(rows: Sequence[Row]) -> list[str]:
-    """A table for people. Pure.
-
-    Args:
-        rows: From `make_rows`.
-    """
+    """A table for people. Pure."""
     lines = [f"{'launcher':24}{'what':10}{'quartiles in s':24}more than python side by side"]
     for row in rows:
         seconds, added = (

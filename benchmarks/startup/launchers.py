@@ -17,30 +17,17 @@ OURS = ("tarantella", "tarantella, tnt.Model")
 
 @dataclass(frozen=True)
 class Launcher:
-    """How a training is started.
-
-    Attributes:
-        name: For rows.
-        command: Before the arguments of the program.
-        num_commands: How often to run it at the same time.
-        kind: Of the model, as `benchmarks.startup.rank` takes it.
-        is_watching: Whether it ends all processes when one dies.
-    """
+    """How a training is started."""
 
     name: str
-    command: tuple[str, ...]
-    num_commands: int = 1
-    kind: str = "plain"
-    is_watching: bool = True
+    command: tuple[str, ...]  # before the arguments of the program
+    num_commands: int = 1  # how often to run it at the same time
+    kind: str = "plain"  # of the model, as `benchmarks.startup.rank` takes it
+    is_watching: bool = True  # ends all processes when one dies
 
 
 def find_launchers(num_ranks: int, peers_folder: Path) -> list[Launcher]:
-    """List Python itself, ours, and those of others that are installed.
-
-    Args:
-        num_ranks: Of each training.
-        peers_folder: With environments of Open MPI and MPICH, as `benchmarks.allreduce` has them.
-    """
+    """List Python itself, ours, and those of others that are installed."""
     python = (sys.executable, *RANK)
     number = str(num_ranks)
     ours = (sys.executable, "-m", "tnt_launch", "--no-gpu", "-n", number, "--", *RANK)

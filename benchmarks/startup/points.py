@@ -16,23 +16,14 @@ KILLED = "killed"
 
 
 class Points:
-    """Where this process is in the training.
-
-    Attributes:
-        rank: As whatever has started this process tells it, 0 if nothing does.
-        is_training: Whether the first epoch has begun.
-    """
+    """Where this process is in the training."""
 
     def __init__(self, folder: Path, fatal: str) -> None:
-        """Watch out.
-
-        Args:
-            folder: Gets a file for each point that the driver wants to know of.
-            fatal: The point at which a rank kills itself; none with another word.
-        """
+        """Write a file for each point to `folder`, and kill this rank at the fatal one."""
         ranks = [os.environ[name] for name in RANK_VARIABLES if name in os.environ]
+        # as whatever has started this process tells it, 0 if nothing does
         self.rank = int(next(iter(ranks), "0"))
-        self.is_training = False
+        self.is_training = False  # the first epoch has begun
         self._folder, self._fatal = folder, fatal
 
     def reach(self, point: str) -> None:

@@ -1,9 +1,7 @@
-"""One process: trains a small LeNet-5 for two short epochs and saves it in between.
+"""One process: trains a small LeNet-5 for two short epochs and saves it in between."""
 
-Usage: python -m benchmarks.startup.rank {plain,tnt} FOLDER POINT
-
-Launchers of others start it too. With the model `plain` the processes do not communicate.
-"""
+# Usage: python -m benchmarks.startup.rank {plain,tnt} FOLDER POINT. Launchers of others start it
+# too. With the model `plain` the processes do not communicate.
 
 from __future__ import annotations
 

@@ -18,16 +18,7 @@ NOWHERE = "nowhere"
 
 
 def seconds_to_first_step(launcher: Launcher, num_ranks: int, timeout_s: float) -> float:
-    """Measure from the command to the end of the first training step of the first process.
-
-    Args:
-        launcher: What starts the training.
-        num_ranks: Processes of the training, which share the cores.
-        timeout_s: Longest time for the whole training.
-
-    Raises:
-        JobFailed: If the training fails or takes longer.
-    """
+    """Measure from the command to the end of the first training step of the first process."""
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         statuses, output, _ = _run(launcher, num_ranks, Path(folder), NOWHERE, timeout_s)
@@ -37,17 +28,7 @@ def seconds_to_first_step(launcher: Launcher, num_ranks: int, timeout_s: float) 
 
 
 def seconds_to_end(launcher: Launcher, num_ranks: int, point: str, timeout_s: float) -> float:
-    """Measure from the death of one process to the end of the launcher.
-
-    Args:
-        launcher: As above.
-        num_ranks: As above.
-        point: Where a process kills itself, one of `VICTIMS`.
-        timeout_s: As above.
-
-    Raises:
-        JobFailed: If no process has died, the launcher says that all is well, or nothing ends.
-    """
+    """Measure from the death of one process to the end of the launcher."""
     with tempfile.TemporaryDirectory() as folder:
         statuses, output, ended = _run(launcher, num_ranks, Path(folder), point, timeout_s)
         if not all(statuses) or not (Path(folder) / KILLED).exists():

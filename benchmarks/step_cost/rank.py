@@ -50,11 +50,8 @@ def compiled(model: keras.Model) -> keras.Model:
 def measure(
     name: str, pixels: int, batch_size: int, num_rounds: int, num_steps: int
 ) -> dict[str, Any]:
-    """Train both models in turn, `num_steps` steps in each round, after a warm-up. Collective.
-
-    Returns:
-        For both kinds of model, rounds of steps of (seconds, CPU seconds) of each rank.
-    """
+    """Train both models in turn, `num_steps` steps in each round, after a warm-up. Collective."""
+    # For both kinds of model, rounds of steps of (seconds, CPU seconds) of each rank.
     global_size = batch_size * tnt_comm.get_size()
     kinds = {
         "plain": (compiled(build_model(name, pixels)), batch_size),

@@ -75,16 +75,7 @@ def installed(arguments: argparse.Namespace) -> tuple[list[Comparison], dict[str
 def measure_all(
     comparisons: list[Comparison], missing: dict[str, str], arguments: argparse.Namespace
 ) -> list[str]:
-    """Measure and print, row after row. Returns verdicts.
-
-    Args:
-        comparisons: What is measured.
-        missing: Gets the peers that fail, by name.
-        arguments: Options.
-
-    Raises:
-        ProcessesFailed: If one of ours fails.
-    """
+    """Measure and print, row after row. Returns verdicts."""
     verdicts = []
     for model in arguments.models:
         workload = workload_of(model, arguments)

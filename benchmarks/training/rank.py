@@ -1,7 +1,6 @@
-"""One rank, or one independent process: trains so many steps whenever the driver asks for it.
+"""One rank, or one independent process: trains so many steps whenever the driver asks for it."""
 
-Started as `rank.py MODULE KIND SOCKET MODEL BATCH_SIZE SIZES...`.
-"""
+# Started as `rank.py MODULE KIND SOCKET MODEL BATCH_SIZE SIZES...`.
 
 from __future__ import annotations
 

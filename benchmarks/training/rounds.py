@@ -22,20 +22,12 @@ WITH_BATCH_NORM = ("resnet50",)
 
 @dataclass(frozen=True)
 class Workload:
-    """What is trained.
-
-    Attributes:
-        model: Name of the model.
-        batch_size: Samples of each rank.
-        sizes: Those of `keras_models.Sizes`.
-        num_steps: Of each way in each round.
-        num_rounds: How often all ways are measured.
-    """
+    """What is trained."""
 
     model: str
-    batch_size: int
-    sizes: Sequence[int]
-    num_steps: int
+    batch_size: int  # samples of each rank
+    sizes: Sequence[int]  # those of `keras_models.Sizes`
+    num_steps: int  # of each way in each round
     num_rounds: int
 
 
@@ -49,11 +41,7 @@ def ways_of(comparison: Comparison, model: str) -> list[Way]:
 def started(
     ways: Sequence[Way], size: int, workload: Workload, peers_folder: Path
 ) -> Iterator[dict[Way, ProcessSet]]:
-    """Processes of all ways, warm.
-
-    Raises:
-        ProcessesFailed: If one cannot be started.
-    """
+    """Processes of all ways, warm."""
     words = [workload.model, *map(str, [workload.batch_size, *workload.sizes])]
     with contextlib.ExitStack() as stack:
         yield {
@@ -72,17 +60,7 @@ def started(
 
 
 def measure(comparison: Comparison, size: int, workload: Workload, peers_folder: Path) -> list[Row]:
-    """Train in all ways of a comparison. Returns a row for each, the ceiling first.
-
-    Args:
-        comparison: What is measured.
-        size: Ranks, and independent processes.
-        workload: What is trained.
-        peers_folder: Where peers are installed.
-
-    Raises:
-        ProcessesFailed: If a rank fails.
-    """
+    """Train in all ways of a comparison. Returns a row for each, the ceiling first."""
     ways = ways_of(comparison, workload.model)
     with started(ways, size, workload, peers_folder) as sets:
         rounds: dict[Way, list[Any]] = {way: [] for way in ways}

@@ -15,13 +15,9 @@ def read_clocks() -> dict[str, float]:
 
 
 class SteadySteps:
-    """Averages over the steps after the first one, which sets up what a row of steps needs.
+    """Averages over the steps after the first one, which sets up what a row of steps needs."""
 
-    What happens between two steps counts too.
-
-    Args:
-        read: Gives numbers that grow; they are read at the end of each step.
-    """
+    # What happens between two steps counts too. `read` gives numbers that grow.
 
     def __init__(self, read: Callable[[], Readings] = read_clocks) -> None:
         self._read = read

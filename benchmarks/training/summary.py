@@ -20,13 +20,7 @@ def average(answers: Sequence[Averages]) -> Averages:
 def make_rows(
     comparison: Comparison, rounds: Mapping[Way, Sequence[Averages]], common: Row
 ) -> list[Row]:
-    """Quartiles over rounds for each way; ratios are taken within a round.
-
-    Args:
-        comparison: What was measured.
-        rounds: Of each way, the ceiling first.
-        common: Begins each row.
-    """
+    """Quartiles over rounds for each way; ratios are taken within a round."""
     ceiling = [each["wall_s"] for each in rounds[comparison.ceiling]]
     rows = []
     for way, averages in rounds.items():
@@ -74,12 +68,10 @@ def judge(comparison: Comparison, rows: Sequence[Row]) -> list[str]:
 
 
 def where_time_goes(ours: Row, ceiling: Row) -> str:
-    """Of medians: what a step has more than that of the ceiling.
-
-    A thread waits while communication is exposed, which includes the time that this rank is ahead
-    of others. What is left of the longer step is work, which shows in the CPU time, or a core that
-    somebody else had.
-    """
+    """Of medians: what a step has more than that of the ceiling."""
+    # A thread waits while communication is exposed, which includes the time that this rank is ahead
+    # of others. What is left of the longer step is work, which shows in the CPU time, or a core
+    # that somebody else had.
 
     def of(row: Row, name: str) -> float:
         return 1e3 * float(row[name][1])

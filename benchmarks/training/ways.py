@@ -1,9 +1,8 @@
-"""In which ways a model is trained, and what each is compared with.
+"""In which ways a model is trained, and what each is compared with."""
 
-Every way has a ceiling of its own: as many independent processes of the same framework, with the
-same threads, at the same time. Everything is started as a user of the framework would; nobody is
-bound to a core.
-"""
+# Every way has a ceiling of its own: as many independent processes of the same framework, with the
+# same threads, at the same time. Everything is started as a user of the framework would; nobody is
+# bound to a core.
 
 from __future__ import annotations
 
@@ -23,28 +22,18 @@ Variables = Callable[[int, int, Path], dict[str, str]]
 
 @dataclass(frozen=True)
 class Way:
-    """One way of training.
-
-    Attributes:
-        name: In the tables.
-        module: What `rank.py` imports.
-        kind: What that module is asked for.
-        variables_of: Gives a rank its place in the job; None for independent processes and where
-            the launcher does it.
-        environment: Of the peer, below the peers' folder; empty for the one that runs the driver.
-        beside: Folder of packages below the peers' folder that is added to the environment.
-        launcher: Command before the Python interpreter, as `launching.OPENMPI`; empty: the driver
-            starts every rank itself.
-        is_busy_when_idle: Its threads use the cores between steps: stop them when others run.
-    """
+    """One way of training."""
 
     name: str
-    module: str
-    kind: str
+    module: str  # what `rank.py` imports
+    kind: str  # what that module is asked for
+    # None for independent processes and where the launcher gives ranks their place
     variables_of: Variables | None = None
-    environment: str = ""
-    beside: str = ""
+    environment: str = ""  # below the peers' folder; empty for that which runs the driver
+    beside: str = ""  # folder of packages below the peers' folder that is added to the environment
+    # before the interpreter, as `launching.OPENMPI`; empty: the driver starts each rank
     launcher: tuple[str, ...] = ()
+    # its threads use the cores between steps: stop them when others run
     is_busy_when_idle: bool = False
 
     def missing(self, peers_folder: Path) -> str:
@@ -63,14 +52,7 @@ class Way:
     def starts(
         self, size: int, peers_folder: Path, arguments: Sequence[str], socket: Path
     ) -> list[Start]:
-        """Processes to start: one launcher, or one process per rank.
-
-        Args:
-            size: Ranks, or independent processes.
-            peers_folder: Where peers are installed.
-            arguments: Of `rank.py`, after those that the way knows.
-            socket: Where the driver listens.
-        """
+        """Processes to start: one launcher, or one process per rank."""
         python = self.python(peers_folder)
         program = [str(python), str(PROGRAM), self.module, self.kind, str(socket), *arguments]
         if self.launcher:
@@ -96,20 +78,12 @@ class Way:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Ways that share a ceiling, and are measured in turn.
+    """Ways that share a ceiling, and are measured in turn."""
 
-    Attributes:
-        ceiling: Independent processes.
-        ways: What is compared with it.
-        size: Ranks; None for what the command line says.
-        goal: Wanted of the first way that trains like the ceiling: time of a step of the ceiling /
-            time of a step. None for peers.
-    """
-
-    ceiling: Way
+    ceiling: Way  # independent processes
     ways: tuple[Way, ...]
-    size: int | None = None
-    goal: float | None = None
+    size: int | None = None  # ranks; None for what the command line says
+    goal: float | None = None  # step of the ceiling / step of the first way; None for peers
 
 
 PLAIN = Way("plain Keras", "with_keras", "plain")

@@ -13,15 +13,7 @@ from benchmarks.training.steady import Readings, SteadySteps, read_clocks
 
 
 class Training:
-    """A model that is trained on one and the same random batch.
-
-    Args:
-        keras: The module, of Keras 3 or 2.
-        model: Compiled.
-        samples: Inputs and labels of a global batch.
-        versions: What is measured.
-        read: As for `SteadySteps`.
-    """
+    """A model that is trained on one and the same random batch."""
 
     def __init__(
         self,
@@ -56,14 +48,7 @@ def _clock(keras: Any, steps: SteadySteps) -> Any:
 
 
 def open_training(kind: str, name: str, sizes: Sizes, batch_size: int) -> Training:
-    """Build a model with random weights. Collective, if distributed.
-
-    Args:
-        kind: One of `KINDS`.
-        name: Of the model.
-        sizes: Of the models.
-        batch_size: Samples of each rank.
-    """
+    """Build a model with random weights. Collective, if distributed."""
     return KINDS[kind](name, sizes, batch_size)
 
 

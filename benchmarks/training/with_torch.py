@@ -15,14 +15,7 @@ from benchmarks.training.torch_models import MODELS
 
 
 class Training:
-    """A model that is trained on one and the same random batch.
-
-    Args:
-        model: What computes the step, distributed or not.
-        optimizer: The same.
-        samples: Inputs and labels of this rank's batch.
-        versions: What is measured.
-    """
+    """A model that is trained on one and the same random batch."""
 
     def __init__(
         self, model: Any, optimizer: Any, samples: tuple[Any, Any], versions: dict[str, str]
@@ -49,14 +42,7 @@ class Training:
 
 
 def open_training(kind: str, name: str, sizes: Sizes, batch_size: int) -> Training:
-    """Build a model with random weights. Collective, if distributed.
-
-    Args:
-        kind: `plain`, `ddp` or `horovod`.
-        name: Of the model.
-        sizes: Of the models.
-        batch_size: Samples of each rank.
-    """
+    """Build a model with random weights. Collective, if distributed."""
     torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
     torch.manual_seed(1)
     model = MODELS[name](sizes)

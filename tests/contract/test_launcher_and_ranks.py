@@ -2,8 +2,7 @@
 
 from tnt_keras.process.environment import Settings, read_settings
 from tnt_launch.planning import settings as launcher
-from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import Hardware, HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.spec import LaunchSpec
 

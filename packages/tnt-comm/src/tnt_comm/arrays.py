@@ -27,18 +27,7 @@ DTYPES: tuple[str, ...] = (
 
 
 def dtype_name(dtype: npt.DTypeLike) -> str:
-    """Return the name of a dtype that can be communicated.
-
-    Args:
-        dtype: A numpy dtype or anything that makes one, such as "float32" or
-            "bfloat16".
-
-    Returns:
-        One of `DTYPES`.
-
-    Raises:
-        ValueError: If the dtype is none of them, or not in native byte order.
-    """
+    """Return the name, one of `DTYPES`, of a dtype such as "bfloat16"; a ValueError for others."""
     resolved = np.dtype(dtype)
     if resolved in _KNOWN:  # numpy takes microseconds to name a dtype
         return _KNOWN[resolved]
@@ -54,11 +43,7 @@ _KNOWN: dict[np.dtype[Any], str] = {np.dtype(name): name for name in DTYPES}
 
 
 def as_input(array: npt.ArrayLike) -> Array:
-    """Return `array` as a C-contiguous array, copied only if it is not one already.
-
-    Raises:
-        ValueError: If its dtype cannot be communicated.
-    """
+    """Return `array` as a C-contiguous array, copied only if it is not one already."""
     converted = np.asarray(array)
     dtype_name(converted.dtype)
     # Not np.ascontiguousarray, which turns scalars into vectors.
@@ -66,16 +51,9 @@ def as_input(array: npt.ArrayLike) -> Array:
 
 
 def as_output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Return `out` if it can take a result of this shape and dtype, or a new array for `None`.
-
-    The memory of a new array of 64 KiB or more is that of an earlier one which nobody holds any
-    more, if there is one that fits.
-
-    Raises:
-        TypeError: If `out` is not a numpy array.
-        ValueError: If its shape or dtype differ, or if it is not contiguous
-            and writeable: the result is written in place.
-    """
+    """Return `out` if it can take a result of this shape and dtype, or a new array for `None`."""
+    # The memory of a new array of 64 KiB or more is that of an earlier one which nobody holds any
+    # more, if there is one that fits.
     if out is None:
         return _core.new_result(dtype, list(shape))
     if not isinstance(out, np.ndarray):
@@ -102,12 +80,7 @@ def without_partial_overlap(array: Array, out: Array) -> Array:
 
 
 def timeout_or_default(timeout_s: float | None) -> float:
-    """Return the timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`.
-
-    Raises:
-        TypeError: If it is no number.
-        ValueError: If it is not positive.
-    """
+    """Return the timeout for the core, where 0 stands for the job's `TNT_TIMEOUT_S`."""
     if timeout_s is None:
         return 0.0
     number = as_number(timeout_s, "`timeout_s`")
@@ -117,11 +90,7 @@ def timeout_or_default(timeout_s: float | None) -> float:
 
 
 def as_number(value: float, argument: str) -> float:
-    """Return a number as a float of Python; NumPy's are taken, texts are not.
-
-    Raises:
-        TypeError: If it is no number.
-    """
+    """Return a number as a float of Python; NumPy's are taken, texts are not."""
     try:
         if not isinstance(value, str | bytes):  # which float would read
             return float(value)
@@ -131,12 +100,7 @@ def as_number(value: float, argument: str) -> float:
 
 
 def as_integer(value: int, argument: str, num_bits: int = 64) -> int:
-    """Return an integer of Python; NumPy's are taken, texts and fractions are not.
-
-    Raises:
-        TypeError: If it is no integer.
-        ValueError: If it does not fit into so many bits.
-    """
+    """Return an integer of Python; NumPy's are taken, texts and fractions are not."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -147,11 +111,7 @@ def as_integer(value: int, argument: str, num_bits: int = 64) -> int:
 
 
 def as_text(value: str, argument: str) -> str:
-    """Return a text.
-
-    Raises:
-        TypeError: If it is none.
-    """
+    """Return a text."""
     if not isinstance(value, str):
         raise TypeError(_wrong_type(argument, "a str", value))
     return value

@@ -1,11 +1,9 @@
-"""Errors of tnt_comm that concern other ranks.
+"""Errors of tnt_comm that concern other ranks."""
 
-Wrong arguments and a wrong order of calls are `ValueError` or `TypeError`,
-raised before anything is sent. The errors here, of a collective, break its
-group: its data may be half exchanged, so every later call on it raises again,
-quoting the first error. A creation that failed because a rank could not make
-its part breaks nothing.
-"""
+# Wrong arguments and a wrong order of calls are `ValueError` or `TypeError`, raised before anything
+# is sent. The errors here, of a collective, break its group: its data may be half exchanged, so
+# every later call on it raises again, quoting the first error. A creation that failed because a
+# rank could not make its part breaks nothing.
 
 
 class CommError(RuntimeError):

@@ -1,10 +1,9 @@
-"""The only module that touches undocumented parts of TensorFlow, on releases that were tested.
+"""The only module that touches undocumented parts of TensorFlow, on releases that were tested."""
 
-TensorFlow has one class for each transformation of tf.data. Other modules know a dataset object by
-the name of its class and by the arguments that it was made with, both without the underscores that
-mark them as private. On a release that is not known nothing is imported here, since even that might
-fail, and nothing but `is_known_version` may be used.
-"""
+# TensorFlow has one class for each transformation of tf.data. Other modules know a dataset object
+# by the name of its class and by the arguments that it was made with, both without the underscores
+# that mark them as private. On a release that is not known nothing is imported here, since even
+# that might fail, and nothing but `is_known_version` may be used.
 
 from __future__ import annotations
 
@@ -34,18 +33,11 @@ if is_known_version():
 
 @dataclass(frozen=True)
 class TracedFunction:
-    """A function that a transformation calls for its elements, traced already.
+    """A function that a transformation calls for its elements, traced already."""
 
-    Attributes:
-        code: The Python function.
-        function: The traced one, of flat tensors.
-        takes: Spec of the element that it is called with; a tuple stands for several arguments.
-        gives: Spec of its result.
-    """
-
-    code: Any
-    function: Any
-    takes: Any
+    code: Any  # the Python function
+    function: Any  # the traced one, of flat tensors
+    takes: Any  # spec of the element that it is called with; a tuple: several arguments
     gives: Any
 
     def to_tensors(self, element: Any) -> list[tf.Tensor]:
@@ -59,16 +51,11 @@ class TracedFunction:
 
 
 class InspectedDataset:
-    """A dataset object whose class and arguments can be read.
-
-    Attributes:
-        dataset: The dataset object.
-        class_name: What TensorFlow calls its class, without underscores around it.
-    """
+    """A dataset object whose class and arguments can be read."""
 
     def __init__(self, dataset: tf.data.Dataset) -> None:
         self.dataset = dataset
-        self.class_name: str = type(dataset).__name__.strip("_")
+        self.class_name: str = type(dataset).__name__.strip("_")  # without underscores around it
 
     def argument(self, name: str, *default: Any) -> Any:
         """Return what it was made with: a tensor or Python value, or else `default`. Local."""
@@ -100,20 +87,14 @@ def plain_value(tensor: Any) -> Any:
 
 def rebuild_by_operation(
     dataset: tf.data.Dataset,
+    # of the same types and shapes as the old one; None for a source
     source: tf.data.Dataset | None,
     operation: Any,
+    # what the operation needs besides the input and the types of the elements
     arguments: Mapping[str, Any],
-    changed: Mapping[str, Any],
+    changed: Mapping[str, Any],  # arguments of which the copy remembers others than the original
 ) -> tf.data.Dataset:
-    """Copy a dataset object with another input and operation, but the same types. Local.
-
-    Args:
-        dataset: The dataset object.
-        source: New input with the same types and shapes as the old one; None for a source.
-        operation: The raw operation behind it.
-        arguments: What the operation needs besides the input and the types of the elements.
-        changed: Arguments of which the copy remembers others than the original.
-    """
+    """Copy a dataset object with another input and operation, but the same types. Local."""
     copied = copy.copy(dataset)
     for name in [name for name in vars(copied) if name.startswith("_tnt_data")]:
         delattr(copied, name)  # what this package remembers about the original
@@ -128,12 +109,7 @@ def rebuild_by_operation(
 
 
 def rebuild_by_constructor(dataset: tf.data.Dataset, *arguments: Any) -> tf.data.Dataset:
-    """Make another dataset of the same class. Local.
-
-    Args:
-        dataset: The dataset object.
-        arguments: What the constructor of its class takes.
-    """
+    """Make another dataset of the same class. Local."""
     constructor: Any = type(dataset)
     rebuilt: tf.data.Dataset = constructor(*arguments)
     return rebuilt
@@ -156,11 +132,7 @@ def pack(shallow: Any, parts: list[Any]) -> Any:
 
 
 def generator_of(dataset: tf.data.Dataset) -> Callable[..., Any] | None:
-    """Return the user's function behind what `from_generator` made; None if not found. Local.
-
-    Args:
-        dataset: The `flat_map` that such a dataset consists of.
-    """
+    """Return the user's function behind what `from_generator` made; None if not found. Local."""
     for outer in _held_by(InspectedDataset(dataset).functions[0].code):
         for state in _held_by(outer):
             generator: Callable[..., Any] | None = getattr(state, "_generator", None)

@@ -21,11 +21,7 @@ EXIT_USAGE = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
-
-    Args:
-        argv: Arguments without the program's name; those of the process by default.
-    """
+    """Run the command line, by default that of this process, and return the exit code."""
     _open_standard_descriptors()
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = make_parser()
@@ -58,12 +54,7 @@ def _open_standard_descriptors() -> None:
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run what a first word of `SUBCOMMANDS` names, and return the exit code.
-
-    Args:
-        name: The word.
-        arguments: All others, before it and behind it.
-    """
+    """Run what a first word of `SUBCOMMANDS` names, and return the exit code."""
     if name == "doctor":
         from tnt_launch.doctor.command import run_doctor
 
@@ -91,7 +82,7 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
 
 
 def _show(plan: LaunchPlan) -> int:
-    from tnt_launch.planning.dry_run import render_plan
+    from tnt_launch.planning.plan_text import render_plan
 
     sys.stdout.flush()
     sys.stdout.buffer.write(os.fsencode(render_plan(plan)))
@@ -119,11 +110,8 @@ def _clean_up(options: argparse.Namespace) -> int:
 
 def version_text() -> str:
     """Return three lines: name and version, path of this package, licence."""
-    from importlib import metadata
+    from tnt_launch.planning.host_facts import own_version
 
-    try:
-        version = metadata.version("tnt-launch")
-    except metadata.PackageNotFoundError:
-        version = "(not installed)"
+    version = own_version() or "(not installed)"
     path = os.path.dirname(os.path.abspath(__file__))
     return f"tarantella {version}\n{path}\nApache-2.0, copyright the Tarantella authors\n"

@@ -10,13 +10,11 @@ from collections.abc import Callable
 
 
 class LaunchHandler(logging.Handler):
-    """Write each message as one line through `write_line`, which a running job replaces.
+    """Write each message as one line through `write_line`, which a running job replaces."""
 
-    While ranks run, their lines and ours share one stderr; only the job knows when a line is over.
-    """
+    # While ranks run, their lines and ours share one stderr: the job knows when a line is over.
 
     def __init__(self) -> None:
-        """Write to stderr until told otherwise."""
         super().__init__()
         self.setFormatter(logging.Formatter("tarantella: %(levelname)s: %(message)s"))
         self.write_line: Callable[[bytes], None] = write_to_stderr

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.binding import bind
 from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import Hardware
 from tnt_launch.planning.spec import LaunchSpec
 
 

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.hosts.channel import BEAT_S, SILENCE_S, Channel
-from tnt_launch.hosts.frames import MAX_NOISE, PREAMBLE, Frame, FrameError, FrameReader, encode
-from tnt_launch.hosts.handshake import Guest, Host, SessionSeal
+from tnt_launch.hosts.frames import (
+    MAX_NOISE,
+    PREAMBLE,
+    Frame,
+    FrameError,
+    FrameReader,
+    SessionSeal,
+    encode,
+)
+from tnt_launch.hosts.handshake import Guest, Host
 
 KEY = b"k" * 32
 

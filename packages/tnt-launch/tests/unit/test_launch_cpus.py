@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.planning import cpus
 from tnt_launch.planning.cpus import Cpu, describe_cpus, parse_cpu_list
 

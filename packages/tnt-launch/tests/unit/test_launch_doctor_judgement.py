@@ -2,8 +2,8 @@
 
 import pytest
 
+from tnt_launch.doctor.checks import failure_of_start
 from tnt_launch.doctor.facts import Fact
-from tnt_launch.doctor.host_checks import failure_of_start
 from tnt_launch.doctor.judgement.engines import judge_engine
 from tnt_launch.doctor.judgement.host import HostJudge
 from tnt_launch.doctor.judgement.hosts import (
@@ -20,14 +20,14 @@ from tnt_launch.doctor.judgement.machine import (
     judge_networks,
     judge_shared_memory,
 )
-from tnt_launch.doctor.judgement.quantities import bytes_text, rate_text, seconds_text
 from tnt_launch.doctor.judgement.software import (
+    is_allowed,
     judge_keras,
     judge_packages,
     judge_python,
     judge_tensorflow,
 )
-from tnt_launch.doctor.judgement.version_range import is_allowed
+from tnt_launch.numbers import bytes_text, rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 
 PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")

@@ -4,11 +4,8 @@ import json
 
 import pytest
 
-from tnt_launch.doctor.facts import Fact, FactReader
-from tnt_launch.doctor.finding import Finding
-from tnt_launch.doctor.report import Report
-from tnt_launch.doctor.screen import Screen
-from tnt_launch.doctor.table import render, summary
+from tnt_launch.doctor.facts import Fact, FactReader, Finding
+from tnt_launch.doctor.report import Report, Screen, render, summary
 
 PROBLEM = Finding("problem", "GPUs", "one two three", "Do this, then that.")
 

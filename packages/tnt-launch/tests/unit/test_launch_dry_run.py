@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tnt_launch.planning.dry_run import render_plan
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.plan_text import render_plan
 
 # Any text that can be an argument of a process on Linux: no zero byte, encodable.
 WORD = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

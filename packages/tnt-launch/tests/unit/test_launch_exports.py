@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.exports import parse_env_file, parse_export, read_env_file
+from tnt_launch.planning.options import parse_env_file, parse_export, read_env_file
 
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 VALUE = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]))

@@ -6,14 +6,13 @@ import subprocess
 
 import pytest
 
-from tnt_launch.planning.dry_run import render_plan
-from tnt_launch.planning.gpi2 import MachineFile
-from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import Hardware, HostFacts
 from tnt_launch.planning.plan import make_plan
+from tnt_launch.planning.plan_text import render_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.running.machine_file import machine_file_written
+from tnt_launch.planning.transports import MachineFile
+from tnt_launch.running.job_files import machine_file_written
 
 JOB = "0123456789abcdef"
 GPI2 = (("TNT_TRANSPORT", "gpi2"),)

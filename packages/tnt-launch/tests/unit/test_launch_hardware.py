@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from tnt_launch.planning import hardware
+from tnt_launch.planning import host_facts as hardware
 from tnt_launch.planning.cpus import Cpu
 from tnt_launch.planning.settings import Settings
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.planning.host_ranges import MAX_HOSTS_OF_A_NAME, expand_ranges
+from tnt_launch.planning.hosts import MAX_HOSTS_OF_A_NAME, expand_ranges
 
 SCONTROL = shutil.which("scontrol")
 

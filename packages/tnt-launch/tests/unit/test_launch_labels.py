@@ -5,8 +5,8 @@ import pty
 
 import pytest
 
-from tnt_launch.number_ranges import format_ranges
-from tnt_launch.output.labels import Labels, is_coloured
+from tnt_launch.numbers import format_ranges
+from tnt_launch.output.router import Labels, is_coloured
 
 ONE = dict.fromkeys(range(9), "alpha")
 TWO = {rank: "alpha" if rank < 4 else "beta" for rank in range(9)}

@@ -7,7 +7,7 @@ import resource
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.running.limits import limits_told
+from tnt_launch.running.processes import limits_told
 
 
 @pytest.mark.parametrize(

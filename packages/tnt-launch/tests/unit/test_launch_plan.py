@@ -4,8 +4,7 @@ import pytest
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.hardware import Hardware
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import Hardware, HostFacts
 from tnt_launch.planning.plan import make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tnt_launch.running.records import candidates, make_record, open_folder, recorded
+from tnt_launch.running.records import JobRecord, candidates, open_folder, recorded
 
-RECORD = make_record("0123456789abcdef", "train.py", "/work")
+RECORD = JobRecord("0123456789abcdef", "train.py", "/work")
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import stat
 
 import pytest
 
-from tnt_launch.running import shared_memory
-from tnt_launch.running.shared_memory import note_end_of_rank, remove_end_notes, remove_files_of_job
+from tnt_launch.running import job_files as shared_memory
+from tnt_launch.running.job_files import note_end_of_rank, remove_end_notes, remove_files_of_job
 
 
 @pytest.fixture

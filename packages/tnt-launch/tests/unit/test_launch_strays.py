@@ -5,7 +5,7 @@ import sys
 
 PROGRAM = """
 import subprocess
-from tnt_launch.running.strays import Strays
+from tnt_launch.running.guardian import Strays
 
 sleep = ["sleep", "1000"]
 before = subprocess.Popen(sleep)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.output.router import OutputRouter
-from tnt_launch.output.tensorflow_log import TensorFlowLogFilter
+from tnt_launch.output.stream import TensorFlowLogFilter
 
 FIRST = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
 INFO = b"I0000 00:00:1795353152.863195   14333 port.cc:153] oneDNN custom operations are on.\n"

@@ -19,14 +19,7 @@ _MOST_BYTES = 1 << 14
 def run_check(
     check: str, argv: Sequence[str], limit_s: float, environment: Mapping[str, str]
 ) -> None:
-    """Run a process that tells its facts on this process's stdout; tell it if it fails. Local.
-
-    Args:
-        check: What is checked, in words.
-        argv: Program and arguments.
-        limit_s: Seconds after which it is ended.
-        environment: Its variables.
-    """
+    """Run a process that tells its facts on this process's stdout; tell it if it fails. Local."""
     begin(check)
     # Not a pipe: what it has started may outlive it, and hold that open.
     with tempfile.TemporaryFile() as errors:

@@ -12,26 +12,17 @@ _NETWORKS_OF_GPI2 = {0: "InfiniBand", 1: "RoCE", 2: "Ethernet"}
 
 @dataclass(frozen=True)
 class EngineLibrary:
-    """A library that tnt-comm has found and loaded.
+    """A library that tnt-comm has found and loaded."""
 
-    Attributes:
-        engine: `"gpi2"` or `"ucx"`, as `TNT_TRANSPORT` names it.
-        path: Its file.
-        version: Its version, empty if it does not tell.
-        network: The kind of device that it was built for, empty if it does not tell.
-    """
-
-    engine: str
+    engine: str  # as `TNT_TRANSPORT` names it
     path: str
-    version: str
-    network: str = ""
+    version: str  # empty if it does not tell
+    network: str = ""  # the kind of device that it was built for, empty if it does not tell
 
 
 def loaded_library() -> EngineLibrary | None:
-    """Return the library through which the ranks of this job talk, `None` if there is none. Local.
-
-    Call it when the job was joined: what is in the memory of this process is what was found.
-    """
+    """Return the library through which the ranks of this job talk, `None` without one. Local."""
+    # Call it when the job was joined: what is in the memory of this process is what was found.
     maps = Path("/proc/self/maps").read_text(errors="replace")
     paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if line.count("/")}
     for path in sorted(paths):

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from tarantella.doctor.tell import tell
-from tnt_launch.hosts.host_report import own_addresses
-from tnt_launch.planning.hardware import inspect_host
+from tnt_launch.planning.addresses import own_addresses
+from tnt_launch.planning.host_facts import inspect_host
 from tnt_launch.planning.settings import Settings
 
 SHARED_MEMORY = "/dev/shm"

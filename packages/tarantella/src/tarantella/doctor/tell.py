@@ -8,34 +8,17 @@ from collections.abc import Callable
 
 
 def begin(check: str) -> None:
-    """Tell which check comes next, for those who wait, and if it does not end. Local.
-
-    Args:
-        check: In words, as in "TensorFlow".
-    """
+    """Tell which check comes next, for those who wait, and if it does not end. Local."""
     _write({"doctor": "begin", "check": check})
 
 
 def tell(about: str, **values: object) -> None:
-    """Tell a fact. Local.
-
-    Args:
-        about: What it is about; `tnt_launch.doctor` knows the words.
-        values: Values that JSON knows, by name.
-    """
+    """Tell a fact, of JSON's values by name; `tnt_launch.doctor` knows the words. Local."""
     _write({"doctor": "fact", "about": about, "values": values})
 
 
 def attempt(check: str, look: Callable[[], None]) -> bool:
-    """Do a check, and tell it if it cannot be done. Local.
-
-    Args:
-        check: In words.
-        look: Looks at something and tells the facts.
-
-    Returns:
-        Whether it was done.
-    """
+    """Do a check, tell it if it cannot be done, return whether it was. Local."""
     begin(check)
     try:
         look()

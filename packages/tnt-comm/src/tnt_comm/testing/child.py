@@ -1,8 +1,7 @@
-"""The program that a rank of a test runs: receive calls, execute them, send the results back.
+"""The program that a rank of a test runs: receive calls, execute them, send the results back."""
 
-Started by path and not as a module, and importing the standard library only: a rank must not
-import `tnt_comm` (and with it the compiled core) unless the function under test does.
-"""
+# Started by path and not as a module, and importing the standard library only: a rank must not
+# import `tnt_comm` (and with it the compiled core) unless the function under test does.
 
 from __future__ import annotations
 
@@ -36,16 +35,7 @@ def main() -> int:
 
 
 def serve(channel_fd: int, stacks_fd: int, parent_pid: int) -> int:
-    """Serve calls until the last one or until the parent closes the channel.
-
-    Args:
-        channel_fd: Socket on which calls come and results go.
-        stacks_fd: File for the stacks that SIGUSR1 asks for.
-        parent_pid: Process whose end ends this one.
-
-    Returns:
-        Exit code: 1 if the last call raised, else 0.
-    """
+    """Serve calls until the last one, or while the channel is open; return 1 if that raised."""
     end_with_parent(parent_pid)
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, file=stacks_fd, all_threads=True, chain=False)
@@ -64,12 +54,10 @@ def serve(channel_fd: int, stacks_fd: int, parent_pid: int) -> int:
 
 
 def _collect_garbage() -> None:
-    """Free what the call has left in circles; never look at what is left then again.
-
-    A TensorFlow iterator that lives on may take up to a minute to end, in the middle of a later
-    call. And graphs are so many objects that to look through all of them takes seconds, which
-    Python does at the end of the process once more.
-    """
+    """Free what the call has left in circles; never look at what is left then again."""
+    # A TensorFlow iterator that lives on may take up to a minute to end, in the middle of a later
+    # call. And graphs are so many objects that to look through all of them takes seconds, which
+    # Python does at the end of the process once more.
     gc.collect()
     gc.freeze()
 

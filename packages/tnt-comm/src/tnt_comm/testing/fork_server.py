@@ -1,8 +1,7 @@
-"""The program of `Preloaded`: import modules, then fork a rank whenever asked to.
+"""The program of `Preloaded`: import modules, then fork a rank whenever asked to."""
 
-It has no threads of its own and does nothing with what it has imported, so that a fork finds
-everything as an import leaves it.
-"""
+# It has no threads of its own and does nothing with what it has imported, so that a fork finds
+# everything as an import leaves it.
 
 from __future__ import annotations
 
@@ -21,11 +20,8 @@ from tnt_comm.testing.preloaded import LIMIT_BYTES
 
 
 def main() -> int:
-    """Import the modules of the command line, then serve forks; a fork returns from here as well.
-
-    Returns:
-        Exit code: 0 when the parent has closed the channel; in a fork that of its last call.
-    """
+    """Import the modules of the command line, then serve forks, which return from here too."""
+    # The exit code is 0 when the parent has closed the channel; in a fork that of its last call.
     channel_fd, parent_pid = int(sys.argv[1]), int(sys.argv[2])
     modules = sys.argv[3:]
     del sys.argv[1:]

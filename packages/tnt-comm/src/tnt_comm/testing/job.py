@@ -56,17 +56,8 @@ class Job:
     def call(
         self, message: bytes, *, timeout_s: float, grace_s: float, is_last: bool
     ) -> list[RankReport]:
-        """Execute one call on all ranks and wait until each has returned or failed. Local.
-
-        Args:
-            message: From `pack_call`.
-            timeout_s: Seconds for everything.
-            grace_s: Seconds that the other ranks have after the first failure.
-            is_last: Also wait until the processes have ended by themselves.
-
-        Returns:
-            One report per rank, in rank order. After any failure no process is left.
-        """
+        """Execute a call of `pack_call` on all ranks; return a report per rank. Local."""
+        # Others have `grace_s` after the first failure. After any failure no process is left.
         watch = _Watch(self._ranks, timeout_s, grace_s, is_last)
         try:
             for process in self._ranks:
@@ -173,11 +164,7 @@ class _Watch:
 
 
 def pack_call(function: Callable[..., Any], arguments: tuple[Any, ...], is_last: bool) -> bytes:
-    """Turn a call into the message that `child.py` executes. Pure.
-
-    Raises:
-        ValueError: If the ranks could not import `function`, or the arguments cannot be pickled.
-    """
+    """Turn a call into the message that `child.py` executes. Pure."""
     name = getattr(function, "__qualname__", repr(function))
     module = getattr(function, "__module__", None)
     if module in (None, "__main__") or "<locals>" in name or "<lambda>" in name:

@@ -103,11 +103,7 @@ def rendezvous_variables(placement: Placement) -> dict[str, str]:
 
 
 def places_of(size: int, hosts: Sequence[Host] | None) -> Sequence[Host]:
-    """Return `hosts` if given, else this host for all ranks. Pure.
-
-    Raises:
-        ValueError: If `size` is not positive, or not the number of ranks of `hosts`.
-    """
+    """Return `hosts` if given, else this host for all ranks. Pure."""
     if size < 1:
         raise ValueError(f"`size` must be at least 1. Received: {size}.")
     if hosts is None:

@@ -1,8 +1,7 @@
-"""Ranks that need not import: forks of one process that has imported what they use.
+"""Ranks that need not import: forks of one process that has imported what they use."""
 
-They differ from fresh interpreters in what a process decides once: they share one hash seed, and
-variables that modules read while they are imported have the values of that one process.
-"""
+# They differ from fresh interpreters in what a process decides once: they share one hash seed, and
+# variables that modules read while they are imported have the values of that one process.
 
 from __future__ import annotations
 
@@ -24,17 +23,12 @@ IMPORTED_WITHIN_S = 120.0
 
 
 class ForkedProcess:
-    """A fork of another process: what `subprocess.Popen` offers for a child.
-
-    Attributes:
-        pid: Process id.
-        exit_fd: Becomes readable when the process has ended. Whoever uses the object closes it.
-    """
+    """A fork of another process: what `subprocess.Popen` offers for a child."""
 
     def __init__(self, pid: int, exit_fd: int) -> None:
         """Remember the process; its exit code, as text, will come on `exit_fd`. Local."""
         self.pid = pid
-        self.exit_fd = exit_fd
+        self.exit_fd = exit_fd  # becomes readable at its end; whoever uses the object closes it
         self._exit_code: int | None = None
 
     def poll(self) -> int | None:
@@ -45,11 +39,7 @@ class ForkedProcess:
         return self._exit_code
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end and return the exit code. Local.
-
-        Raises:
-            subprocess.TimeoutExpired: If the process lives after `timeout` seconds.
-        """
+        """Wait for the end and return the exit code. Local."""
         if self._exit_code is None and not self._has_ended_within(timeout):
             raise subprocess.TimeoutExpired(f"fork {self.pid}", timeout or 0.0)
         exit_code = self.poll()

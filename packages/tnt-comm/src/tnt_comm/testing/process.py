@@ -22,34 +22,19 @@ STACKS_APPEAR_WITHIN_S = 10.0
 
 
 class RankProcess:
-    """A process that runs `child.py` as one rank of a job: a fresh interpreter, or a fork.
+    """A process that runs `child.py` as one rank, fresh or a fork. Not thread-safe."""
 
-    Attributes:
-        rank: The rank.
-        pid: Process id.
-        channel: Socket on which results come.
-        exit_fd: Becomes readable when the process has ended.
-        is_channel_closed: Whether the process has closed its end of `channel`.
-
-    Not thread-safe. The kernel kills the process when the thread that created this object ends, so
-    that thread must outlive it.
-    """
+    # The kernel kills the process when the thread that created this object ends, so that thread
+    # must outlive it.
 
     def __init__(
         self,
         rank: int,
         environment: Mapping[str, str],
-        prefix: Sequence[str] = (),
+        prefix: Sequence[str] = (),  # its last arguments are the fresh interpreter and its program
         preloaded: Preloaded | None = None,
     ) -> None:
-        """Start the process with exactly `environment`. Local.
-
-        Args:
-            rank: The rank.
-            environment: All its environment variables.
-            prefix: Command whose last arguments the fresh interpreter and its program are.
-            preloaded: What to fork instead of starting a fresh interpreter.
-        """
+        """Start the process with exactly `environment`. Local."""
         self.rank = rank
         self.channel, child_end = socket.socketpair()
         # Files instead of pipes: a rank that writes much never blocks, a dead one loses nothing.
@@ -60,6 +45,7 @@ class RankProcess:
         try:
             if preloaded is None:
                 self._process = self._start_interpreter(environment, prefix, fds)
+                # becomes readable when the process has ended
                 self.exit_fd = os.pidfd_open(self._process.pid)
             else:
                 self._process = preloaded.fork(environment, self._output.fileno(), *fds)
@@ -88,10 +74,8 @@ class RankProcess:
         self.channel.setblocking(False)
 
     def receive(self) -> bytes | None:
-        """Return the result if it has arrived completely, else `None`; never blocks. Local.
-
-        The first byte tells what follows: `v` a pickled value, `t` the text of a traceback.
-        """
+        """Return the result if it has arrived completely, else `None`; never blocks. Local."""
+        # The first byte tells what follows: `v` a pickled value, `t` the text of a traceback.
         try:
             while part := self.channel.recv(1 << 20):
                 self._received += part

@@ -1,10 +1,9 @@
-"""Decide whether a pipeline yields batches, and of what size. No TensorFlow.
+"""Decide whether a pipeline yields batches, and of what size. No TensorFlow."""
 
-The last transformation that joins samples decides, unless a later one takes the batches apart.
-Where there is none, or where a transformation hides what it yields (a generator, `flat_map`, one
-that is not understood), the shapes decide, as in Keras: the first dimension is that of the batch.
-All components must share it.
-"""
+# The last transformation that joins samples decides, unless a later one takes the batches apart.
+# Where there is none, or where a transformation hides what it yields (a generator, `flat_map`, one
+# that is not understood), the shapes decide, as in Keras: the first dimension is that of the batch.
+# All components must share it.
 
 from __future__ import annotations
 
@@ -22,37 +21,18 @@ from tnt_data.errors import NotBatchedError
 
 @dataclass(frozen=True)
 class Batching:
-    """Whether elements are batches.
-
-    Attributes:
-        is_batched: The decision.
-        batch_size: Samples in a full batch, None if unbatched or not known.
-        drop_remainder: Whether a short last batch is left out.
-        num_samples: Samples in one pass, None if not known.
-        is_certain: False if not a transformation, but the shapes of the elements spoke for it.
-        may_be_samples: Whether the shapes are rather those of single samples.
-        reason: The transformation that decided, in words.
-    """
+    """Whether elements are batches."""
 
     is_batched: bool
-    batch_size: int | None
-    is_certain: bool
-    reason: str
-    drop_remainder: bool = False
-    num_samples: int | None = None
-    may_be_samples: bool = False
+    batch_size: int | None  # in a full batch, None if unbatched or not known
+    is_certain: bool  # False if the shapes of the elements alone spoke for it
+    reason: str  # the transformation that decided, in words
+    drop_remainder: bool = False  # whether a short last batch is left out
+    num_samples: int | None = None  # in one pass, None if not known
+    may_be_samples: bool = False  # whether the shapes are rather those of single samples
 
     def size_to_add(self, micro_batch_size: int | None, size: int) -> int | None:
-        """Return the batch size to add to the pipeline, None if it is batched already. Local.
-
-        Args:
-            micro_batch_size: Samples per rank and step, if the user asked for a number.
-            size: Number of ranks.
-
-        Raises:
-            NotBatchedError: If the pipeline yields single samples and no micro-batch size is given.
-            BatchSizeError: If the micro-batch size does not fit to the pipeline's batch size.
-        """
+        """Return the batch size to add to the pipeline, None if it is batched already. Local."""
         if micro_batch_size is None:
             if self.is_batched:
                 return None

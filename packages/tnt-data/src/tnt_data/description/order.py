@@ -8,14 +8,7 @@ _ORDERS = JOINS_SAMPLES | {Kind.SHUFFLE, Kind.RANDOM, Kind.ARRANGE}
 
 
 def order_of(last: Transformation) -> str:
-    """Name the transformations that decide which samples come when, with their seeds. Local.
-
-    Args:
-        last: Last transformation of the pipeline.
-
-    Returns:
-        Transformations from the sources on, such as `"shuffle(9) with seed 3, batch(4)"`.
-    """
+    """Name what decides which samples come when: `"shuffle(9) with seed 3, batch(4)"`. Local."""
     return ", ".join(_with_seed(one) for one in last.walk() if _decides_order(one))
 
 

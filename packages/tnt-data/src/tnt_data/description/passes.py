@@ -12,16 +12,11 @@ _ONE_BY_ONE = frozenset({Kind.BATCH, Kind.PADDED_BATCH, Kind.FUNCTION, Kind.CACH
 
 
 def passes_are_independent(last: Transformation) -> bool:
-    """Return whether a pass is the same if those before it were begun, but not read. Local.
-
-    A shuffle draws its seed when the iterator of a pass is made, but only where that iterator makes
-    those of its inputs at once, and just one of each. So there may be one transformation at most
-    that changes with the pass, and after it only such as are known to do that. A cache after it
-    keeps what the first pass has read, and functions may remember something.
-
-    Args:
-        last: Last transformation of the pipeline.
-    """
+    """Return whether a pass is the same if those before it were begun, but not read. Local."""
+    # A shuffle draws its seed when the iterator of a pass is made, but only where that iterator
+    # makes those of its inputs at once, and just one of each. So there may be one transformation at
+    # most that changes with the pass, and after it only such as are known to do that. A cache after
+    # it keeps what the first pass has read, and functions may remember something.
     every = list(last.walk())
     if any(one.function_contents & _REMEMBERED or one.kind in _OTHER_KINDS for one in every):
         return False
@@ -40,12 +35,7 @@ def _draws_at_once(last: Transformation, changing: Transformation) -> bool:
 
 
 def find_irreproducible(last: Transformation, *, seeded: bool) -> list[str]:
-    """Return what makes another process see other samples in a pass, in sentences. Local.
-
-    Args:
-        last: Last transformation of the pipeline.
-        seeded: Whether shuffles without a seed get one.
-    """
+    """Return what makes another process see other samples in a pass, in sentences. Local."""
     found = find_differences(last, size=2)  # ranks are processes
     for one in last.walk():
         if one.is_map and draws_differently(one):

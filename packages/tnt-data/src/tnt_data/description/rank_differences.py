@@ -8,12 +8,7 @@ from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Trait, Tran
 
 
 def find_differences(last: Transformation, size: int) -> list[str]:
-    """Return what may still make ranks see different samples, in sentences. Local.
-
-    Args:
-        last: Last transformation of the pipeline.
-        size: Number of ranks; a single one cannot differ from another.
-    """
+    """Return what may still make ranks see different samples, in sentences. Local."""
     if size == 1:
         return []
     unrepaired = find_unchangeable(last)
@@ -41,10 +36,8 @@ def find_unchangeable(
 
 
 def draws_differently(transformation: Transformation) -> bool:
-    """Return whether functions of a transformation draw other numbers on other ranks. Local.
-
-    They do without a seed, and with one if calls in parallel overtake each other.
-    """
+    """Return whether functions of a transformation draw other numbers on other ranks. Local."""
+    # They do without a seed, and with one if calls in parallel overtake each other.
     if "seeded random" in transformation.function_contents and not transformation.calls_in_order:
         return True
     return "random" in transformation.function_contents

@@ -8,17 +8,11 @@ from tnt_data.description.transformation import Kind, Transformation
 
 
 def assign_seeds(last: Transformation, seed: int) -> Mapping[int, int]:
-    """Return seeds for all transformations that can be rebuilt, by their `identity`. Local.
-
-    Transformations in a row share one seed. Branches that are merged get `seed`, `seed + 1`, ... if
-    they lack seeds, so that their shuffles stay independent: with the same seed, a zip of two
-    shuffles of the same samples would pair every sample with itself. A dataset that feeds several
-    branches is one object, and has the seed of the first of them.
-
-    Args:
-        last: Last transformation of the pipeline.
-        seed: The first seed.
-    """
+    """Return seeds for all transformations that can be rebuilt, by their `identity`. Local."""
+    # Transformations in a row share one seed. Branches that are merged get `seed`, `seed + 1`, ...
+    # if they lack seeds, so that their shuffles stay independent: with the same seed, a zip of two
+    # shuffles of the same samples would pair every sample with itself. A dataset that feeds several
+    # branches is one object, and has the seed of the first of them.
     seeds: dict[int, int] = {}
     _assign(last, seed, seeds)
     return seeds

@@ -1,9 +1,8 @@
-"""Describe a pipeline as a tree of transformations: plain data, no TensorFlow.
+"""Describe a pipeline as a tree of transformations: plain data, no TensorFlow."""
 
-A transformation knows its inputs, so the last one of a pipeline stands for the whole of it. A
-source counts as a transformation without inputs. The description is made by
-`tnt_data.transformations.read`; planning and explaining only look at this.
-"""
+# A transformation knows its inputs, so the last one of a pipeline stands for the whole of it. A
+# source counts as a transformation without inputs. The description is made by
+# `tnt_data.transformations.read`; planning and explaining only look at this.
 
 from __future__ import annotations
 
@@ -35,25 +34,15 @@ class Kind(enum.Enum):
 
 
 class Trait(enum.Flag):
-    """What else distinguishes a transformation from others of its kind.
-
-    Attributes:
-        NONE: Nothing.
-        IN_MEMORY: A source whose elements lie in memory, such as file names.
-        KEEPS_SEQUENCE: Passes on every element once, in the same order.
-        SAME_FOR_PARTS: Does the same to some of the elements as to all, so that a rank's samples
-            may be picked before it.
-        FILTERS: Its functions decide which elements there are, like that of `filter`.
-        ZIPS: Makes each element of one element of every input, like `zip`.
-        LAST_INPUT_SELECTS: Its last input only selects between the others, element by element.
-    """
+    """What else distinguishes a transformation from others of its kind."""
 
     NONE = 0
-    IN_MEMORY = enum.auto()
-    KEEPS_SEQUENCE = enum.auto()
-    SAME_FOR_PARTS = enum.auto()
-    FILTERS = enum.auto()
-    ZIPS = enum.auto()
+    IN_MEMORY = enum.auto()  # a source whose elements lie in memory, such as file names
+    KEEPS_SEQUENCE = enum.auto()  # passes on every element once, in the same order
+    SAME_FOR_PARTS = enum.auto()  # samples of a rank may be picked before it
+    FILTERS = enum.auto()  # its functions decide which elements there are, like that of `filter`
+    ZIPS = enum.auto()  # makes each element of one element of every input, like `zip`
+    # its last input only selects between the others, element by element
     LAST_INPUT_SELECTS = enum.auto()
 
 
@@ -66,91 +55,47 @@ JOINS_SAMPLES = frozenset({Kind.BATCH, Kind.PADDED_BATCH, Kind.OTHER_BATCH})
 
 @dataclass(frozen=True)
 class BatchParameters:
-    """Parameters of a transformation that joins samples.
+    """Parameters of a transformation that joins samples."""
 
-    Attributes:
-        batch_size: Samples per batch, None if it is not one number.
-        drop_remainder: Whether a short last batch is left out.
-        rows_are_independent: Whether a row of the batch comes from its sample alone. Padding to the
-            longest sample, for example, depends on all of them.
-        sample_bytes: Bytes of one (padded) sample; None if not known.
-    """
-
-    batch_size: int | None
+    batch_size: int | None  # None if it is not one number
     drop_remainder: bool
-    rows_are_independent: bool
-    sample_bytes: int | None
+    rows_are_independent: bool  # not if padded to the longest sample, say
+    sample_bytes: int | None  # of one (padded) sample; None if not known
 
 
 @dataclass(frozen=True, eq=False)
 class Transformation:
-    """One transformation of a pipeline, together with everything before it.
-
-    Attributes:
-        kind: What it does to elements.
-        name: The method or function that makes it, for example `"padded_batch"`.
-        text: The name with the important arguments.
-        inputs: Transformations that feed this one; none for a source.
-        dataset: The dataset object, which only what builds datasets looks at.
-        traits: What else distinguishes it from others of its kind.
-        batch: Parameters, if the kind is in `JOINS_SAMPLES`.
-        seeds: The seeds that a shuffle or random source was made with, in words; empty without.
-        lacks_seed: Whether it is a shuffle or random source whose order differs from process to
-            process.
-        functions_lack_seed: Whether shuffles in its functions lack a seed, which they get when it
-            is rebuilt.
-        changes_order: Whether it gives elements in another order, or others, in every pass.
-        is_nondeterministic: Whether it was asked for `deterministic=False`.
-        depends_on_cores: Whether the order depends on the number of processor cores.
-        cache_file: Where a cache or snapshot on disk lies; empty for none or memory.
-        function_contents: What was found inside its functions: `"batch"`, `"unbatch"`, `"shuffle"`
-            (unseeded), `"generator"`, `"random"` (numbers without a seed), `"seeded random"`,
-            `"permutes"` (at random), `"state"` (operations that remember something), `"python"`
-            (Python code).
-        calls_in_order: Whether its functions are called for one element after the other.
-        is_map: Whether it makes exactly one element of each, and of that one alone.
-        can_map_parts: Whether it is a map that can also be applied to one part of a larger element.
-        is_row_wise: Whether it is a map of which is known that, given batches, it treats each row
-            alone.
-        reason_to_run_for_all: Why its function must run for all samples in their order, in words;
-            empty if the result for one sample does not depend on others. Only of maps.
-        changes_nothing: Whether it is a map that TensorFlow may leave out when it optimises the
-            pipeline.
-        element_bytes: Bytes of one element; None if not known.
-        num_elements: How many elements there are; None if not known or without end.
-        first_dimension: What the shapes of the elements tell about batches; used where nothing
-            else decides.
-        same_elements: Whether the elements have the same types and shapes as those of the only
-            input.
-        can_be_rebuilt: Whether the same can be done to other inputs.
-    """
+    """One transformation of a pipeline, together with everything before it."""
 
     kind: Kind
-    name: str
-    text: str
-    inputs: tuple[Transformation, ...] = ()
-    dataset: Any = field(default=None, repr=False)
+    name: str  # the method or function that makes it, for example `"padded_batch"`
+    text: str  # the name with the important arguments
+    inputs: tuple[Transformation, ...] = ()  # none for a source
+    dataset: Any = field(default=None, repr=False)  # which only what builds datasets looks at
     traits: Trait = Trait.NONE
-    batch: BatchParameters | None = None
-    seeds: str = ""
-    lacks_seed: bool = False
-    functions_lack_seed: bool = False
-    changes_order: bool = False
-    is_nondeterministic: bool = False
-    depends_on_cores: bool = False
-    cache_file: str = ""
+    batch: BatchParameters | None = None  # if the kind is in `JOINS_SAMPLES`
+    seeds: str = ""  # that a shuffle or random source was made with, in words
+    lacks_seed: bool = False  # its order differs from process to process
+    functions_lack_seed: bool = False  # shuffles in its functions get one when it is rebuilt
+    changes_order: bool = False  # gives elements in another order, or others, in every pass
+    is_nondeterministic: bool = False  # was asked for `deterministic=False`
+    depends_on_cores: bool = False  # the order depends on the number of processor cores
+    cache_file: str = ""  # of a cache or snapshot on disk; empty for none or memory
+    # words of `contents_of` for what was found inside its functions
     function_contents: frozenset[str] = frozenset()
-    calls_in_order: bool = True
-    is_map: bool = False
-    can_map_parts: bool = False
-    is_row_wise: bool = False
+    calls_in_order: bool = True  # its functions are called for one element after the other
+    is_map: bool = False  # makes exactly one element of each, and of that one alone
+    can_map_parts: bool = False  # is a map that can also be applied to one part of a larger element
+    is_row_wise: bool = False  # is a map that, given batches, treats each row alone
+    # of a map, in words; empty if results do not depend on other samples
     reason_to_run_for_all: str = ""
-    changes_nothing: bool = False
-    element_bytes: int | None = None
-    num_elements: int | None = None
+    changes_nothing: bool = False  # is a map that TensorFlow may leave out when it optimises
+    element_bytes: int | None = None  # None if not known
+    num_elements: int | None = None  # None if not known or without end
+    # what shapes tell about batches, where nothing else decides
     first_dimension: FirstDimension = field(default_factory=FirstDimension)
-    same_elements: bool = False
-    can_be_rebuilt: bool = False
+    same_elements: bool = False  # types and shapes are those of the only input
+    can_be_rebuilt: bool = False  # the same can be done to other inputs
 
     @property
     def needs_seed(self) -> bool:

@@ -37,11 +37,7 @@ def fingerprint_of(element: Any) -> tf.Tensor:
 
 
 def fingerprint_of_all(dataset: tf.data.Dataset) -> tf.Tensor:
-    """Fold all elements of a dataset into one number. Local.
-
-    Returns:
-        int64 scalar.
-    """
+    """Fold all elements of a dataset into one number, an int64 scalar. Local."""
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def fold(number: tf.Tensor, element: Any) -> tf.Tensor:

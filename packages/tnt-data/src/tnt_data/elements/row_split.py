@@ -12,11 +12,7 @@ from tnt_data.errors import BatchSizeError
 
 
 def check_rank(rank: int, size: int) -> None:
-    """Check that `rank` is one of `size` ranks. Local.
-
-    Raises:
-        ValueError: If `size < 1` or `rank` is not in `[0, size)`.
-    """
+    """Raise a ValueError if `rank` is not one of `size` ranks. Local."""
     if size < 1:
         raise ValueError(f"There must be at least one rank. Received: size={size}.")
     if not 0 <= rank < size:
@@ -45,19 +41,7 @@ def micro_batch_size(batch_size: int, rank: int, size: int) -> int:
 
 
 def sample_positions(batch_size: int, rank: int, size: int) -> range:
-    """Return the positions, inside the global batch, of the samples that a rank takes. Local.
-
-    Args:
-        batch_size: Samples in the global batch, also a short one; 0 or more.
-        rank: Rank of the caller, `0 <= rank < size`.
-        size: Number of ranks that share the batch.
-
-    Returns:
-        `range(rank, batch_size, size)`. Over all ranks the ranges are disjoint and cover the batch.
-
-    Raises:
-        ValueError: If `rank` is not in `[0, size)` or `batch_size` is negative.
-    """
+    """Return the positions of a rank's samples in a batch, disjoint over ranks. Local."""
     check_rank(rank, size)
     if batch_size < 0:
         raise BatchSizeError(f"A batch has 0 or more samples. Received: batch_size={batch_size}.")
@@ -65,85 +49,29 @@ def sample_positions(batch_size: int, rank: int, size: int) -> range:
 
 
 def row_positions(batch_size: int, rank: int, size: int) -> range:
-    """Return the positions of the rows that a rank computes on. Local.
-
-    Unlike `sample_positions` this includes the duplicate row of a rank without samples.
-
-    Args:
-        batch_size: Samples in the global batch, also a short one; 0 or more.
-        rank: Rank of the caller, `0 <= rank < size`.
-        size: Number of ranks that share the batch.
-
-    Returns:
-        `sample_positions(...)`, or `range(1)` if those are none and the batch has a first sample.
-
-    Raises:
-        ValueError: If `rank` is not in `[0, size)` or `batch_size` is negative.
-    """
+    """Return `sample_positions`, or for a rank without samples that of the duplicate row. Local."""
     return sample_positions(batch_size, rank, size) or range(min(batch_size, 1))
 
 
 def split_sizes(batch_size: int, size: int) -> tuple[int, ...]:
-    """Return the samples of a global batch per rank, in rank order. Local.
-
-    Args:
-        batch_size: Samples in the global batch; 0 or more.
-        size: Number of ranks that share the batch.
-
-    Returns:
-        One number for each rank; their sum is `batch_size`.
-
-    Raises:
-        ValueError: If `size < 1` or `batch_size` is negative.
-
-    Example:
-        >>> split_sizes(2, size=4)
-        (1, 1, 0, 0)
-    """
+    """Return the samples of a global batch per rank, in rank order. Local."""
     check_rank(0, size)
     return tuple(micro_batch_size(batch_size, rank, size) for rank in range(size))
 
 
 def num_steps(num_samples: int, batch_size: int, drop_remainder: bool) -> int:
-    """Return the steps of one pass over `num_samples` samples; the same on every rank. Local.
-
-    Args:
-        num_samples: Samples of the pass; 0 or more.
-        batch_size: Samples in a full global batch; at least 1.
-        drop_remainder: Whether a short last batch is left out.
-    """
+    """Return the steps of one pass over `num_samples` samples; the same on every rank. Local."""
     return num_samples // batch_size if drop_remainder else -(-num_samples // batch_size)
 
 
 def last_batch_size(num_samples: int, batch_size: int, drop_remainder: bool) -> int:
-    """Return the samples in the last batch of a pass over `num_samples` samples. Local.
-
-    Args:
-        num_samples: Samples of the pass; 0 or more.
-        batch_size: Samples in a full global batch; at least 1.
-        drop_remainder: Whether a short last batch is left out.
-
-    Returns:
-        At most `batch_size`; 0 if the pass has no batches.
-    """
+    """Return the samples in the last batch of a pass, 0 if it has no batches. Local."""
     steps = num_steps(num_samples, batch_size, drop_remainder)
     return min(batch_size, num_samples - (steps - 1) * batch_size) if steps else 0
 
 
 def check_micro_batch_size(micro_batch: int, size: int, batch_size: int | None) -> int:
-    """Return the global batch size that a requested micro-batch size leads to. Local.
-
-    Args:
-        micro_batch: Requested samples per rank and step; at least 1.
-        size: Number of ranks.
-        batch_size: Global batch size of the dataset, None if the dataset is not batched.
-
-    Returns:
-        `micro_batch * size`.
-
-    Raises:
-        BatchSizeError: If `micro_batch < 1`, or the dataset is batched with another size.
-    """
+    """Return the global batch size of a micro-batch size; it must be the dataset's, if any."""
     if micro_batch < 1:
         raise BatchSizeError(
             f"The micro-batch size must be at least 1. Received: micro_batch_size={micro_batch}."

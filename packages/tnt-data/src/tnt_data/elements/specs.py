@@ -13,19 +13,13 @@ _STRING_BYTES = 32  # a guess: texts and file names are short
 
 
 def is_none(spec: Any) -> bool:
-    """Return whether a component is None. Local.
-
-    Old releases have no public name for its spec.
-    """
+    """Return whether a component is None, whose spec has no public name in old releases."""
     return type(spec).__name__ == "NoneTensorSpec"
 
 
 def named_components(element: Any) -> list[tuple[str, Any]]:
-    """Return the components of an element, as `tf.nest.flatten` orders them, with names. Local.
-
-    Args:
-        element: Any structure. The parts of a tuple of two or three are x, y and sample_weight.
-    """
+    """Return the components of an element, as `tf.nest.flatten` orders them, with names. Local."""
+    # The parts of a tuple of two or three are x, y and sample_weight.
     if type(element) is tuple and len(element) in (2, 3):
         parts = [*zip(("x", "y", "sample_weight"), element, strict=False)]
         return [named for name, part in parts for named in _named(name, part)]
@@ -41,12 +35,8 @@ def _named(name: str, part: Any) -> list[tuple[str, Any]]:
 
 
 def first_dimension(spec: Any) -> FirstDimension:
-    """Return what the shapes of elements tell about their first dimension. Local.
-
-    Args:
-        spec: The spec of the elements. A component whose shape is not known may have rows; whether
-            it has is seen when it is read.
-    """
+    """Return what the shapes of elements tell about their first dimension. Local."""
+    # A component whose shape is not known may have rows; whether it has is seen when it is read.
     specs = [one for one in tf.nest.flatten(spec) if not is_none(one)]
     has_rows = (tf.TensorSpec, tf.RaggedTensorSpec, tf.SparseTensorSpec)
     if not specs or not all(isinstance(one, has_rows) and one.shape.rank != 0 for one in specs):
@@ -59,12 +49,10 @@ def first_dimension(spec: Any) -> FirstDimension:
 
 
 def _may_be_samples(shapes: list[tf.TensorShape]) -> bool:
-    """Return whether shapes with a common first dimension are likely those of single samples.
-
-    A batch has as a rule a first dimension that is open, or components of different ranks or sizes:
-    inputs and targets. Of samples it is fixed, and the components have one shape (a sequence and
-    its tags), or differ in their channels only (a picture and its mask).
-    """
+    """Return whether shapes with a common first dimension are likely those of single samples."""
+    # A batch has as a rule a first dimension that is open, or components of different ranks or
+    # sizes: inputs and targets. Of samples it is fixed, and the components have one shape (a
+    # sequence and its tags), or differ in their channels only (a picture and its mask).
     known = [shape.as_list() for shape in shapes if shape.rank]
     if len(known) < len(shapes) or any(shape[0] is None for shape in known):
         return False
@@ -99,14 +87,9 @@ def element_bytes(spec: Any) -> int | None:
 
 
 def rows_are_independent(spec: Any) -> bool:
-    """Return whether `batch` makes each row of one element alone. Local.
-
-    Dense elements must have equal shapes, so nothing is padded; ragged ones keep their own. Sparse
-    ones get the largest shape in the batch, unless all have a known one.
-
-    Args:
-        spec: The spec of the elements that are joined.
-    """
+    """Return whether `batch` makes each row of one element alone. Local."""
+    # Dense elements must have equal shapes, so nothing is padded; ragged ones keep their own.
+    # Sparse ones get the largest shape in the batch, unless all have a known one.
     return all(
         isinstance(component, (tf.TensorSpec, tf.RaggedTensorSpec))
         or (isinstance(component, tf.SparseTensorSpec) and component.shape.is_fully_defined())

@@ -11,14 +11,9 @@ from tnt_data.tensorflow_private import TracedFunction
 
 
 def as_callable(traced: TracedFunction, function: Any = None) -> Callable[..., Any]:
-    """Return a Python function of elements that calls the traced one. Local.
-
-    The user's Python code does not run again: it might have side effects, or make other constants.
-
-    Args:
-        traced: A function of a transformation.
-        function: A changed copy of the traced function, to be called instead.
-    """
+    """Return a Python function of elements that calls the traced one. Local."""
+    # The user's Python code does not run again: it might have side effects, or make other
+    # constants.
     captured = traced.function.captured_inputs if function else []
 
     def call(*arguments: Any) -> Any:

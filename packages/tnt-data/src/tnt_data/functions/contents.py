@@ -29,11 +29,10 @@ _ORDER_INDEPENDENT_OPS = (
 
 
 def contents_of(functions: list[TracedFunction]) -> frozenset[str]:
-    """Return what functions contain, in the words of `Transformation.function_contents`. Local.
-
-    Args:
-        functions: All functions of a transformation.
-    """
+    """Return what is found inside functions, in these words. Local."""
+    # `"batch"`, `"unbatch"`, `"shuffle"` (unseeded), `"generator"`, `"random"` (numbers without a
+    # seed), `"seeded random"`, `"permutes"` (at random), `"state"` (operations that remember
+    # something), `"python"` (Python code).
     found: set[str] = set()
     for traced in functions:
         graph = traced.function.graph.as_graph_def()
@@ -63,12 +62,7 @@ def _contents_of_nodes(nodes: Any) -> Iterator[str]:
 
 
 def is_unseeded_shuffle(node: Any, nodes: Any) -> bool:
-    """Return whether a node makes a dataset shuffle without a seed. Local.
-
-    Args:
-        node: The node.
-        nodes: The nodes of the graph or function that it belongs to.
-    """
+    """Return whether a node makes a dataset shuffle without a seed. Local."""
     if not node.op.startswith(_SHUFFLE_OPS):
         return False
     names = [name.split(":")[0] for name in node.input[2:4]]
@@ -97,20 +91,13 @@ def _is_stateful(operation: str) -> bool:
 
 
 def is_stateless(operation: str) -> bool:
-    """Return whether an operation gives the same result for the same inputs. Local.
-
-    Args:
-        operation: Its type; functions that a graph calls count as not stateless.
-    """
+    """Return whether an operation gives the same result for the same inputs. Local."""
+    # Functions that a graph calls count as not stateless.
     return definition_of(operation) is not None and not _is_stateful(operation)
 
 
 def is_identity(traced: TracedFunction) -> bool:
-    """Return whether a function returns its arguments, so that TensorFlow may skip it. Local.
-
-    Args:
-        traced: A function of a transformation.
-    """
+    """Return whether a function returns its arguments, so that TensorFlow may skip it. Local."""
     graph = traced.function.graph
     return [_origin(tensor).name for tensor in graph.outputs] == [t.name for t in graph.inputs]
 

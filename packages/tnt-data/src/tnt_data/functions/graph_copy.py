@@ -18,22 +18,15 @@ Edit = Callable[[Any], None]
 
 def copy_function(
     function: Any,
+    # changes the definition of its graph, including functions that it calls
     edit: Edit = lambda graph: None,
     *,
+    # specs of placeholders that `edit` has added, by name: first arguments
     added: Mapping[str, Any] | None = None,
-    specs: Sequence[Any] | None = None,
+    specs: Sequence[Any] | None = None,  # of the arguments that it takes instead of the original's
 ) -> Any:
-    """Copy a traced function. Local.
-
-    What the original captures must be given to the copy as its last arguments. Python functions
-    that the graph calls live as long as the original.
-
-    Args:
-        function: The traced function.
-        edit: Changes the definition of its graph, including functions that it calls.
-        added: Specs of placeholders that `edit` has added, by name: the copy's first arguments.
-        specs: Specs of the arguments that it takes instead of the original's.
-    """
+    """Copy a traced function; the captures of the original become the copy's last arguments."""
+    # Python functions that the graph calls live as long as the original.
     graph = function.graph.as_graph_def()
     edit(graph)
     _rename_functions(graph)
@@ -64,10 +57,8 @@ def all_nodes(graph: Any) -> list[Any]:
 
 
 def _rename_functions(graph: Any) -> None:
-    """Give the functions of a library other names, as those of the original keep theirs.
-
-    TensorFlow knows functions by their names, and keeps the one that it knows.
-    """
+    """Give the functions of a library other names, as those of the original keep theirs."""
+    # TensorFlow knows functions by their names, and keeps the one that it knows.
     number = next(_COPIES)
     names = {
         function.signature.name: f"{function.signature.name}_tnt_data_{number}"

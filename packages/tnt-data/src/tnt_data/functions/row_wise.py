@@ -25,11 +25,7 @@ Rule = Callable[[Any, list[bool]], bool]
 
 
 def is_row_wise(traced: TracedFunction) -> bool:
-    """Return whether a function treats each row of a batch alone. Local.
-
-    Args:
-        traced: A function of a transformation.
-    """
+    """Return whether a function treats each row of a batch alone. Local."""
     specs = tf.nest.flatten(traced.takes)
     if not all(type(spec) is tf.TensorSpec and spec.shape.rank is not None for spec in specs):
         return False

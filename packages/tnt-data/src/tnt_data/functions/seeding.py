@@ -1,10 +1,9 @@
-"""Give seeds to what is inside the functions of transformations.
+"""Give seeds to what is inside the functions of transformations."""
 
-Shuffles hidden in the functions of `flat_map` and `interleave` are seeded where they have no seed.
-With a fixed seed, however, every call would give the same order, in every pass. So each call gets a
-number of its own, drawn from a seeded source that goes on from pass to pass, as an argument that
-the function did not have before.
-"""
+# Shuffles hidden in the functions of `flat_map` and `interleave` are seeded where they have no
+# seed. With a fixed seed, however, every call would give the same order, in every pass. So each
+# call gets a number of its own, drawn from a seeded source that goes on from pass to pass, as an
+# argument that the function did not have before.
 
 from __future__ import annotations
 
@@ -23,14 +22,7 @@ _MULTIPLIER = 1_000_003  # a prime, so that nearby seeds and ranks lead to dista
 
 
 def with_own_random_numbers(function: Any, rank: int) -> Any:
-    """Copy a function with other seeds for its random numbers than on other ranks. Local.
-
-    The first rank keeps the seeds of the user.
-
-    Args:
-        function: A traced function.
-        rank: Rank of the caller.
-    """
+    """Copy a function with other random seeds than on other ranks; the first keeps the user's."""
 
     def edit(graph: Any) -> None:
         for node in all_nodes(graph):
@@ -42,14 +34,8 @@ def with_own_random_numbers(function: Any, rank: int) -> Any:
 
 
 def with_seeded_shuffles(function: Any, seed: int) -> Any:
-    """Copy a function with a new first argument, an int64 that seeds its shuffles. Local.
-
-    Shuffles inside functions that it calls get fixed seeds.
-
-    Args:
-        function: A traced function.
-        seed: For shuffles in functions that it calls.
-    """
+    """Copy a function with a new first argument, an int64 that seeds its shuffles. Local."""
+    # Shuffles inside functions that it calls get `seed`.
 
     def edit(graph: Any) -> None:
         # The names of what other nodes give differ: inside of a library, outputs are named too.
@@ -65,14 +51,7 @@ def with_seeded_shuffles(function: Any, seed: int) -> Any:
 
 
 def with_call_numbers(source: tf.data.Dataset, seed: int) -> tf.data.Dataset:
-    """Return elements `(number, element)` with numbers for `with_seeded_shuffles`. Local.
-
-    The numbers are others in every pass.
-
-    Args:
-        source: Yields elements.
-        seed: From which the numbers are drawn.
-    """
+    """Return elements `(number, element)`, with other numbers in every pass. Local."""
     spec = tf.TensorSpec([], tf.int64)
     first_seed, _ = seeds_of(seed)
     variant = tf.raw_ops.RandomDatasetV2(

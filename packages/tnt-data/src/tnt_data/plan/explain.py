@@ -18,15 +18,7 @@ _SHOWN_RANKS = 8
 def explain_plan(
     plan: SplitPlan, size: int, seed: int, differences: list[str], last: Transformation
 ) -> str:
-    """Explain a plan: batches, way, warnings, and a line per transformation, sources first. Local.
-
-    Args:
-        plan: What `distribute` would do.
-        size: Number of ranks.
-        seed: Seed for shuffles without one.
-        differences: What `find_differences` found.
-        last: Last transformation of the pipeline.
-    """
+    """Explain a plan: batches, way, warnings, a line per transformation, sources first."""
     seeds = assign_seeds(last, seed)
     report = _Report(plan, size, seeds, find_unchangeable(last))
     rows: list[tuple[str, ...]] = [("transformation", "done", "seed", "details")]
@@ -45,11 +37,7 @@ def _describe_batching(batching: Batching) -> str:
 
 
 def describe_doubt(batching: Batching) -> str:
-    """Return the warning on elements taken for batches that look like single samples. Local.
-
-    Args:
-        batching: One that says so.
-    """
+    """Return the warning on elements taken for batches that look like single samples. Local."""
     return (
         f"each element is taken for a batch of {batching.batch_size} samples, as in Keras, since "
         f"no transformation makes batches. If the elements are single samples, call .batch(n) with "

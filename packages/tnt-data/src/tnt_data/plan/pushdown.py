@@ -28,32 +28,24 @@ _MAY_NEED_MEMORY = "a shuffle after it would hold what it is given, which may ta
 
 @dataclass(frozen=True)
 class Moved:
-    """A transformation that is done after the pick.
-
-    Attributes:
-        transformation: The transformation.
-        branch: The zips between it and the batch, the one next to the batch first, each with the
-            number of the input that it feeds.
-    """
+    """A transformation that is done after the pick."""
 
     transformation: Transformation
+    # zips up to the batch, next to the batch first, with the number of the input
     branch: Branch = ()
 
 
 @dataclass(frozen=True)
 class Pushdown:
-    """Which transformations are moved to after the pick.
+    """Which transformations are moved to after the pick."""
 
-    Attributes:
-        moved: What is moved, sources first. All others stay where they are.
-        apart: Transformations that must not become neighbours of what comes before them when those
-            between are moved away: TensorFlow fuses `shuffle` and `repeat` where they are
-            neighbours, and a fused shuffle has another order from the second pass on.
-        limits: Why nothing further was moved: where the search ended, with the reason.
-    """
+    # `apart` must not become neighbours of what comes before them when those between are moved
+    # away: TensorFlow fuses `shuffle` and `repeat` where they are neighbours, and a fused shuffle
+    # has another order from the second pass on.
 
-    moved: tuple[Moved, ...] = ()
+    moved: tuple[Moved, ...] = ()  # sources first; all others stay where they are
     apart: frozenset[Transformation] = frozenset()
+    # why nothing further was moved: where the search ended, with the reason
     limits: tuple[tuple[Transformation, str], ...] = ()
 
     @property
@@ -64,23 +56,14 @@ class Pushdown:
 
 @dataclass(frozen=True)
 class _Passed:
-    """A shuffle, say, between the search and the batch, and the elements that it would hold.
-
-    Attributes:
-        transformation: The transformation.
-        mapped: The transformation whose elements it holds as long as nothing is moved.
-    """
+    """A shuffle, say, between the search and the batch, and the elements that it would hold."""
 
     transformation: Transformation
-    mapped: Transformation
+    mapped: Transformation  # whose elements it holds as long as nothing is moved
 
 
 def plan_pushdown(batch: Transformation) -> Pushdown:
-    """Plan what is moved to after the pick, for a transformation that joins samples. Local.
-
-    Args:
-        batch: The transformation that makes the global batches; the pick comes before it.
-    """
+    """Plan what is moved to after the pick, for a transformation that joins samples. Local."""
     return _search(batch.inputs[0], (), ())
 
 
@@ -130,10 +113,8 @@ def _search_branches(
 def _have_changes_in_common(
     branches: Sequence[Transformation], pushdowns: Sequence[Pushdown]
 ) -> bool:
-    """Return whether what comes after moved transformations feeds another branch too.
-
-    A dataset object that feeds several branches is built once, and the other needs it as it is.
-    """
+    """Return whether what comes after moved transformations feeds another branch too."""
+    # A dataset object that feeds several branches is built once, and the other needs it as it is.
     for branch, pushdown in zip(branches, pushdowns, strict=True):
         moved = {one.transformation.identity for one in pushdown.moved}
         changed = {
@@ -192,10 +173,8 @@ def _obstacle_of_cache(transformation: Transformation, is_rearranged: bool) -> s
 
 
 def _obstacle_of_inner_batch(transformation: Transformation, is_rearranged: bool) -> str:
-    """Return why a batch before the last one stays where it is; empty if it is moved.
-
-    A short batch must stay the last one, since samples are counted to form batches again.
-    """
+    """Return why a batch before the last one stays where it is; empty if it is moved."""
+    # A short batch must stay the last one, since samples are counted to form batches again.
     if transformation.batch is None or transformation.batch.batch_size is None:
         return "its batches differ in size"
     return "its batches are rearranged, and one may be short" if is_rearranged else ""

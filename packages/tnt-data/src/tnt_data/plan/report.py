@@ -13,15 +13,7 @@ _logger = logging.getLogger("tnt_data")
 
 
 def report_plan(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
-    """Log a plan: warnings, seeds, and the way in which rows are taken. Local.
-
-    Args:
-        last: Last transformation of the pipeline.
-        plan: What is done with it.
-        rank: Rank of the caller.
-        size: Number of ranks.
-        seed: Seed for shuffles without one.
-    """
+    """Log a plan: warnings, seeds, and the way in which rows are taken. Local."""
     if plan.batching.may_be_samples:
         _logger.warning("rank %d of %d: %s", rank, size, describe_doubt(plan.batching))
     differences = find_differences(last, size)
@@ -55,12 +47,7 @@ def _report_repeated(plan: SplitPlan, rank: int, size: int) -> None:
 
 
 def report_random_fingerprint(plan: SplitPlan, rank: int) -> None:
-    """Log that ranks cannot compare what they read, since they draw other numbers. Local.
-
-    Args:
-        plan: One with random functions before the place at which rows are taken.
-        rank: Rank of the caller.
-    """
+    """Log that ranks cannot compare what they read, since they draw other numbers. Local."""
     _logger.warning(
         "rank %d: what ranks read is not compared, since %s draws random numbers.",
         rank,

@@ -37,23 +37,14 @@ class Way(enum.Enum):
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """What is done with a pipeline; the same on every rank.
+    """What is done with a pipeline; the same on every rank."""
 
-    Attributes:
-        chain: The transformations from the end of the pipeline to the split, which is the last of
-            them. All others pass elements on or treat each row alone, and are rebuilt after the
-            split.
-        batching: Whether and why the elements are batches.
-        way: How rows are taken.
-        reason: Why this way, in words.
-        pushdown: What is done after the pick, if rows are picked.
-    """
-
+    # from the end of the pipeline to the split, which is the last of them
     chain: tuple[Transformation, ...]
     batching: Batching
     way: Way
     reason: str
-    pushdown: Pushdown
+    pushdown: Pushdown  # what is done after the pick, if rows are picked
 
     @property
     def split(self) -> Transformation:
@@ -80,13 +71,7 @@ class SplitPlan:
 def plan_split(
     last: Transformation, size: int, pick_from_bytes: int = PICK_FROM_BYTES
 ) -> SplitPlan:
-    """Plan the split of a batched pipeline. Local; every rank finds the same.
-
-    Args:
-        last: Last transformation of the pipeline.
-        size: Number of ranks.
-        pick_from_bytes: Bytes of a global batch from which on rows are picked instead of cut.
-    """
+    """Plan the split of a batched pipeline. Local; every rank finds the same."""
     chain, batching = [last], judge_batching(last)
     while _may_follow_the_split(chain[-1], batching):
         chain.append(chain[-1].inputs[0])
@@ -101,11 +86,9 @@ def plan_split(
 
 
 def _may_follow_the_split(transformation: Transformation, batching: Batching) -> bool:
-    """Return whether a transformation may run on micro-batches instead of global batches.
-
-    A cache on disk may hold whole batches of an earlier run, so it stays before the split. Where
-    shapes alone say that the last elements are batches, those before a map must be some too.
-    """
+    """Return whether a transformation may run on micro-batches instead of global batches."""
+    # A cache on disk may hold whole batches of an earlier run, so it stays before the split. Where
+    # shapes alone say that the last elements are batches, those before a map must be some too.
     if not transformation.can_be_rebuilt:
         return False
     if transformation.is_row_wise:

@@ -28,19 +28,8 @@ from tnt_data.transformations.batches import batch_like
 def pick_rows(
     samples: tf.data.Dataset, batch: Transformation, rank: int, size: int, with_fingerprint: bool
 ) -> tf.data.Dataset:
-    """Pick the rows of one rank from a dataset of single samples. Local.
-
-    Args:
-        samples: Yields samples, any structure.
-        batch: The transformation that joins samples in the serial pipeline.
-        rank: Rank of the caller, `0 <= rank < size`.
-        size: Number of ranks.
-        with_fingerprint: Whether to fold all samples of a global batch into a number.
-
-    Returns:
-        Dataset of `(numbers, sample)`; the numbers are an int64 vector of `num_global` and the
-        fingerprint of the global batch, or 0.
-    """
+    """Pick a rank's rows from single samples, as `(numbers, sample)`. Local."""
+    # The numbers are an int64 vector of `num_global` and the fingerprint of the global batch, or 0.
     batch_size, drop_remainder = _size_of(batch)
     is_tuple = type(samples.element_spec) is tuple
 
@@ -70,17 +59,7 @@ def open_windows(source: tf.data.Dataset) -> tf.data.Dataset:
 def join_rows(
     rows: tf.data.Dataset, batch: Transformation, rank: int, size: int
 ) -> tf.data.Dataset:
-    """Join picked rows to micro-batches. Local.
-
-    Args:
-        rows: Yields `(numbers, sample)`, as many and in the order that `pick_rows` gives.
-        batch: The transformation that joins samples in the serial pipeline.
-        rank: Rank of the caller, `0 <= rank < size`.
-        size: Number of ranks.
-
-    Returns:
-        Dataset of `MicroBatch`, one for each batch of the serial pipeline.
-    """
+    """Join the rows of `pick_rows` to micro-batches, one for each serial batch. Local."""
     batch_size, _ = _size_of(batch)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

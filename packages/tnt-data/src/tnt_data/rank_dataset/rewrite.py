@@ -15,18 +15,9 @@ from tnt_data.transformations.maps import map_rows
 def rewrite(
     plan: SplitPlan, repairs: Repairs, with_fingerprint: bool = False, may_differ: bool = False
 ) -> tf.data.Dataset:
-    """Build the dataset of `MicroBatch` that a plan describes. Local.
-
-    Args:
-        plan: Where to split, and how.
-        repairs: How to repair transformations; holds the rank and the number of ranks.
-        with_fingerprint: Whether micro-batches have fingerprints.
-        may_differ: As for `slice_batches`; not where a function that treats each row alone comes
-            after the split, since it could give components another order.
-
-    Raises:
-        UnsupportedElementError: If the elements have no rows that ranks could share.
-    """
+    """Build the dataset of `MicroBatch` that a plan describes. Local."""
+    # Components may not differ where a function that treats each row alone comes after the split,
+    # since it could give components another order.
     if plan.way is Way.PICK:
         dataset = _pick(plan, repairs, with_fingerprint)
     else:

@@ -19,17 +19,11 @@ _MORE_THAN_ALL = 2**62  # taking so many changes nothing, but keeps neighbours f
 
 @dataclass(frozen=True)
 class Repairs:
-    """How to repair transformations that would make ranks differ.
-
-    Attributes:
-        rank: Rank of the caller.
-        size: Number of ranks.
-        seed: Seed for shuffles without one.
-    """
+    """How to repair transformations that would make ranks differ."""
 
     rank: int
     size: int
-    seed: int
+    seed: int  # for shuffles without one
 
     def needed_by(self, transformation: Transformation) -> bool:
         """Return whether a transformation has to be rebuilt though its inputs stay. Local."""
@@ -40,26 +34,14 @@ class Repairs:
     def rebuild(
         self, transformation: Transformation, inputs: list[tf.data.Dataset], seed: int | None = None
     ) -> tf.data.Dataset:
-        """Rebuild a transformation on other inputs, with its repairs. Local.
-
-        Args:
-            transformation: The transformation.
-            inputs: As many as it has.
-            seed: Another seed than the first one.
-        """
+        """Rebuild a transformation on other inputs, with its repairs. Local."""
         rebuilt = rebuild(transformation.dataset, inputs, self._changes(seed))
         return read_one_ahead(rebuilt) if transformation.freezes_order else rebuilt
 
     def rebuild_with_numbers(
         self, transformation: Transformation, branch: Branch, rows: tf.data.Dataset
     ) -> tf.data.Dataset:
-        """Rebuild a transformation on picked rows, with its repairs. Local.
-
-        Args:
-            transformation: One that was planned to be moved after the pick.
-            branch: As for the function `rebuild_with_numbers`.
-            rows: Yields `(numbers, element)`.
-        """
+        """Rebuild a transformation on picked rows, with its repairs. Local."""
         rebuilt = rebuild_with_numbers(transformation.dataset, branch, rows, self._changes())
         return read_one_ahead(rebuilt) if transformation.freezes_order else rebuilt
 
@@ -70,24 +52,18 @@ class Repairs:
 
 @dataclass(frozen=True)
 class Rebuilder:
-    """Builder of pipelines up to a transformation.
+    """Builder of pipelines up to a transformation."""
 
-    Whatever needs no change is the user's own object, so that caches and the state of shuffles live
-    on from one call to the next.
-
-    Attributes:
-        repairs: How to repair transformations.
-        pushdown: Transformations that are left out, since they come after the pick.
-    """
+    # Whatever needs no change is the user's own object, so that caches and the state of shuffles
+    # live on from one call to the next.
 
     repairs: Repairs
+    # its transformations are left out, since they come after the pick
     pushdown: Pushdown = field(default_factory=Pushdown)
 
     def build(self, last: Transformation) -> tf.data.Dataset:
-        """Build the pipeline up to a transformation. Local.
-
-        Where a transformation that joins samples is left out, there are windows of samples.
-        """
+        """Build the pipeline up to a transformation. Local."""
+        # Where a transformation that joins samples is left out, there are windows of samples.
         return self._build(last, assign_seeds(last, self.repairs.seed), {})
 
     def _build(

@@ -1,8 +1,7 @@
-"""Cut the rows of one rank out of the finished global batch: exact for every pipeline.
+"""Cut the rows of one rank out of the finished global batch: exact for every pipeline."""
 
-The rows are `batch[first::size]` with `first = rank`, or 0 for a rank without samples. The latter
-is one row, because a batch with `num_global <= rank` samples has fewer than `size` of them.
-"""
+# The rows are `batch[first::size]` with `first = rank`, or 0 for a rank without samples. The latter
+# is one row, because a batch with `num_global <= rank` samples has fewer than `size` of them.
 
 from __future__ import annotations
 
@@ -89,23 +88,12 @@ def check_rows(element: Any) -> Any:
 
 
 def first_row_of_rank(num_global: tf.Tensor, rank: int) -> tf.Tensor:
-    """Return the position of a rank's first row in a global batch; 0 if it has no sample. Local.
-
-    Args:
-        num_global: int64 scalar, samples of the global batch.
-        rank: Rank of the caller.
-    """
+    """Return the position of a rank's first row in a global batch; 0 if it has no sample. Local."""
     return tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
 
 
 def num_samples_of_rank(num_global: tf.Tensor, rank: int, size: int) -> tf.Tensor:
-    """Return `micro_batch_size` for a number that is known only when the dataset is read. Local.
-
-    Args:
-        num_global: int64 scalar, samples of the global batch.
-        rank: Rank of the caller, `0 <= rank < size`.
-        size: Number of ranks.
-    """
+    """Return `micro_batch_size` for a number that is known only when the dataset is read. Local."""
     return tf.maximum(num_global - rank + size - 1, 0) // size
 
 

@@ -24,13 +24,7 @@ _PADDED = "PaddedBatchDataset"
 
 
 def batch_like(dataset: tf.data.Dataset, source: tf.data.Dataset, num_rows: int) -> tf.data.Dataset:
-    """Join `(numbers, sample)` as a `batch` or `padded_batch` does, in another size. Local.
-
-    Args:
-        dataset: The dataset that joins samples.
-        source: Yields `(numbers, sample)`.
-        num_rows: Samples in a batch.
-    """
+    """Join `(numbers, sample)` as a `batch` or `padded_batch` does, in another size. Local."""
     inspected = InspectedDataset(dataset)
     drop_remainder, name = bool(inspected.argument("drop_remainder")), inspected.argument("name")
     if inspected.class_name == _PADDED:
@@ -98,12 +92,7 @@ def _parameters(
     size_argument: str = "batch_size",
     independent: Callable[[InspectedDataset, Inputs], bool] = _rows_of_equal_samples,
 ) -> Callable[[InspectedDataset, Inputs], BatchParameters]:
-    """Return a function that reads the parameters of a batch.
-
-    Args:
-        size_argument: The argument that is the number of samples, or several numbers.
-        independent: Whether each row comes from its sample alone.
-    """
+    """Return a function that reads the parameters of a batch."""
 
     def read(inspected: InspectedDataset, inputs: Inputs) -> BatchParameters:
         size = inspected.value(size_argument)

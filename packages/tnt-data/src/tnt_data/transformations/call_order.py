@@ -6,25 +6,17 @@ from tnt_data.tensorflow_private import InspectedDataset, is_op_determinism_enab
 
 
 def calls_in_order(inspected: InspectedDataset) -> bool:
-    """Return whether functions are called for one element after the other. Local.
-
-    Calls in parallel overtake each other, unless the determinism of operations is enabled:
-    TensorFlow then calls functions with side effects in order.
-    """
+    """Return whether functions are called for one element after the other. Local."""
+    # Calls in parallel overtake each other, unless the determinism of operations is enabled:
+    # TensorFlow then calls functions with side effects in order.
     calls = inspected.argument("num_parallel_calls", None)
     return calls is None or int(calls) == 1 or is_op_determinism_enabled()
 
 
 def reason_to_run_for_all(inspected: InspectedDataset, contents: frozenset[str]) -> str:
-    """Return why a map must run for all samples; empty if it need not. Local.
-
-    What depends on the order of calls is not defined in the serial run either if they overtake each
-    other.
-
-    Args:
-        inspected: The map.
-        contents: What `contents_of` found in its functions.
-    """
+    """Return why a map must run for all samples; empty if it need not. Local."""
+    # What depends on the order of calls is not defined in the serial run either if they overtake
+    # each other.
     if "state" in contents:
         return "its function changes variables or the like from sample to sample"
     if "seeded random" in contents and calls_in_order(inspected):
@@ -35,8 +27,6 @@ def reason_to_run_for_all(inspected: InspectedDataset, contents: frozenset[str])
 
 
 def deterministic_argument(inspected: InspectedDataset) -> bool | None:
-    """Return the argument `deterministic` for rebuilding a transformation; never False. Local.
-
-    With `deterministic=False` two ranks would see samples in different orders.
-    """
+    """Return the argument `deterministic` for rebuilding a transformation; never False. Local."""
+    # With `deterministic=False` two ranks would see samples in different orders.
     return None if inspected.argument("deterministic", "true") == "default" else True

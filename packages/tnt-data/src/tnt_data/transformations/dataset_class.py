@@ -18,18 +18,11 @@ Branch = Sequence[tuple[tf.data.Dataset, int]]
 
 @dataclass(frozen=True)
 class Changes:
-    """What becomes different when a transformation is rebuilt.
+    """What becomes different when a transformation is rebuilt."""
 
-    Attributes:
-        seed: Seed for a shuffle or random source without one; others keep theirs.
-        cache_suffix: Appended to the file name of a cache on disk, since two processes cannot
-            share one.
-        rank: Rank of the caller, for random numbers that ranks draw for their own samples.
-    """
-
-    seed: int
-    cache_suffix: str = ""
-    rank: int = 0
+    seed: int  # for a shuffle or random source without one; others keep theirs
+    cache_suffix: str = ""  # of a file on disk, since two processes cannot share one
+    rank: int = 0  # of the caller, for random numbers that ranks draw for their own samples
 
 
 Rebuild = Callable[[InspectedDataset, Inputs, Changes], tf.data.Dataset]
@@ -65,54 +58,36 @@ def _cycle_length(inspected: InspectedDataset) -> Any:
 
 @dataclass(frozen=True)
 class DatasetClass:
-    """All that is known of one of TensorFlow's dataset classes.
+    """All that is known of a dataset class of TensorFlow; functions get the dataset object."""
 
-    Functions get the dataset object with its arguments.
-
-    Attributes:
-        class_name: What TensorFlow calls it, without underscores around it.
-        name: The method or function that makes such datasets.
-        kind: What they do to elements.
-        traits: What else distinguishes them from others of their kind.
-        rebuild: Does the same to other inputs; None if that is not possible.
-        rebuild_with_numbers: Does the same to elements that carry numbers; None if `rebuild` does.
-        inputs: What feeds them.
-        details: The arguments that are shown after the name.
-        batch: How they join samples, given their inputs too.
-        is_map: Whether they make exactly one element of each, and of that one alone.
-        can_map_parts: Whether they apply one function to each element, or part of an element.
-        seeds_inside: Whether `rebuild` seeds the shuffles in their functions.
-        changes_order: Whether the order, or the elements, are others in every pass.
-        is_nondeterministic: Whether they were asked for `deterministic=False`.
-        cycle_length: How many datasets or files they read by turns; None if they do not.
-        file: Where they store elements; empty for memory.
-    """
-
-    class_name: str
-    name: str
+    class_name: str  # what TensorFlow calls it, without underscores around it
+    name: str  # the method or function that makes such datasets
     kind: Kind
-    rebuild: Rebuild | None = None
+    rebuild: Rebuild | None = None  # does the same to other inputs; None if that is not possible
+    # to elements that carry numbers; None if `rebuild` does
     rebuild_with_numbers: RebuildWithNumbers | None = None
     traits: Trait = Trait.NONE
-    inputs: Callable[[InspectedDataset], list[tf.data.Dataset]] = _own_inputs
+    inputs: Callable[[InspectedDataset], list[tf.data.Dataset]] = _own_inputs  # what feeds them
+    # the arguments that are shown after the name
     details: Callable[[InspectedDataset], list[str]] = _no_details
+    # how they join samples, given their inputs too
     batch: Callable[[InspectedDataset, Inputs], BatchParameters] | None = None
+    # make exactly one element of each, and of that one alone
     is_map: Callable[[InspectedDataset], bool] = _never
-    can_map_parts: bool = False
-    seeds_inside: bool = False
+    can_map_parts: bool = False  # apply one function to each element, or part of an element
+    seeds_inside: bool = False  # `rebuild` seeds the shuffles in their functions
+    # the order, or the elements, are others in every pass
     changes_order: Callable[[InspectedDataset], bool] = _never
+    # were asked for `deterministic=False`
     is_nondeterministic: Callable[[InspectedDataset], bool] = _is_nondeterministic
+    # datasets or files that they read by turns; None if they do not
     cycle_length: Callable[[InspectedDataset], Any] = _cycle_length
+    # where they store elements; empty for memory
     file: Callable[[InspectedDataset], str] = _no_file
 
 
 def shown(*names: str, unless: Any = None) -> Callable[[InspectedDataset], list[str]]:
-    """Return a function that lists arguments for a table: `3`, or `name=True`. Local.
-
-    Args:
-        names: Arguments.
-        unless: A default value that is not shown.
-    """
+    """Return a function that lists arguments for a table: `3`, or `name=True`. Local."""
 
     def details(inspected: InspectedDataset) -> list[str]:
         values = [(name, inspected.value(name)) for name in names]
@@ -126,12 +101,7 @@ def shown(*names: str, unless: Any = None) -> Callable[[InspectedDataset], list[
 
 
 def by_method(method: str, *arguments: str) -> Rebuild:
-    """Return a `rebuild` that calls a public method with the same arguments. Local.
-
-    Args:
-        method: Its name.
-        arguments: Names of the arguments, in the order in which the method takes them.
-    """
+    """Return a `rebuild` that calls a public method with the same arguments. Local."""
 
     def rebuild(inspected: InspectedDataset, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
         given = (inspected.argument(name) for name in arguments)

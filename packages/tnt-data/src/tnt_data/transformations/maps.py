@@ -29,12 +29,7 @@ def function_name(inspected: InspectedDataset) -> list[str]:
 
 
 def map_rows(dataset: tf.data.Dataset, source: tf.data.Dataset) -> tf.data.Dataset:
-    """Apply a map that treats each row alone to the data of micro-batches. Local.
-
-    Args:
-        dataset: The map.
-        source: Yields named tuples with the field `data`, of which there are fewer rows.
-    """
+    """Apply a map that treats each row alone to `data` of micro-batches. Local."""
     inspected = InspectedDataset(dataset)
     traced = inspected.functions[0]
     captured = traced.function.captured_inputs
@@ -120,10 +115,8 @@ def _map_by(function: Any, inspected: InspectedDataset, source: tf.data.Dataset)
 
 
 def _function_of_rank(inspected: InspectedDataset, rank: int) -> Callable[..., Any]:
-    """Return the function of a map, with this rank's own random numbers.
-
-    Ranks with the same seed would change neighbouring samples in the same way.
-    """
+    """Return the function of a map, with this rank's own random numbers."""
+    # Ranks with the same seed would change neighbouring samples in the same way.
     traced = inspected.functions[0]
     if "seeded random" not in contents_of([traced]):
         return as_callable(traced)

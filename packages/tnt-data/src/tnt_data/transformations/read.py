@@ -22,17 +22,12 @@ _logger = logging.getLogger("tnt_data")
 
 
 def read_transformations(
-    dataset: tf.data.Dataset, already_read: Transformation | None = None
+    dataset: tf.data.Dataset,
+    already_read: Transformation | None = None,  # of what feeds this one; not read again
 ) -> Transformation:
-    """Describe a dataset and everything that feeds it. Local.
-
-    With an unknown release of TensorFlow, and inside a `tf.function`, where values cannot be read,
-    the whole pipeline is one transformation of kind `OPAQUE`. An unknown release is a warning.
-
-    Args:
-        dataset: Any dataset.
-        already_read: The description of a dataset that feeds this one, which is not read again.
-    """
+    """Describe a dataset and everything that feeds it. Local."""
+    # With an unknown release of TensorFlow, which is a warning, and inside a `tf.function`, where
+    # values cannot be read, the whole pipeline is one transformation of kind `OPAQUE`.
     if not is_known_version():
         warn_of_unknown_release()
     elif tf.executing_eagerly():

@@ -1,8 +1,7 @@
-"""Rebuild a transformation on other inputs, with the arguments and functions it was made with.
+"""Rebuild a transformation on other inputs, with the arguments and functions it was made with."""
 
-What is rebuilt is always in deterministic order: with `deterministic=False` two ranks would see
-samples in different orders.
-"""
+# What is rebuilt is always in deterministic order: with `deterministic=False` two ranks would see
+# samples in different orders.
 
 from __future__ import annotations
 
@@ -14,13 +13,7 @@ from tnt_data.transformations.dataset_class import Branch, Changes, Inputs
 
 
 def rebuild(dataset: tf.data.Dataset, inputs: Inputs, changes: Changes) -> tf.data.Dataset:
-    """Make a dataset like `dataset`, fed by `inputs`, always in deterministic order. Local.
-
-    Args:
-        dataset: The dataset to rebuild, one whose description says `can_be_rebuilt`.
-        inputs: As many as it has. Where it runs functions, with the same types and shapes.
-        changes: Seed and file name to use instead.
-    """
+    """Make a dataset like `dataset`, fed by `inputs`, always in deterministic order. Local."""
     inspected = InspectedDataset(dataset)
     known = class_of(inspected)
     assert known is not None
@@ -31,17 +24,10 @@ def rebuild(dataset: tf.data.Dataset, inputs: Inputs, changes: Changes) -> tf.da
 def rebuild_with_numbers(
     dataset: tf.data.Dataset, branch: Branch, source: tf.data.Dataset, changes: Changes
 ) -> tf.data.Dataset:
-    """Make a dataset like `dataset` on elements `(numbers, element)` instead of `element`. Local.
-
-    The numbers describe the global batch that a row belongs to, and stay as they are.
-
-    Args:
-        dataset: The dataset to rebuild, one that was planned to be moved.
-        branch: Zips between the dataset and the element, outermost first, each with the number of
-            the input that the dataset feeds. If any, the dataset must be a `map`.
-        source: Yields `(numbers, element)`.
-        changes: As for `rebuild`.
-    """
+    """Make a dataset like `dataset` on `(numbers, element)` instead of `element`. Local."""
+    # The numbers describe the global batch of a row, and stay. `branch` are the zips between
+    # dataset and element, outermost first, with the number of the input; with any, it must be a
+    # `map`.
     inspected = InspectedDataset(dataset)
     known = class_of(inspected)
     if known is None or known.rebuild_with_numbers is None:

@@ -37,11 +37,9 @@ def _random(inspected: InspectedDataset, inputs: Inputs, changes: Changes) -> tf
 
 
 def _seeds(inspected: InspectedDataset, seed: int) -> dict[str, Any]:
-    """Return its own seeds, or else those that `seed=seed` gives without a global seed.
-
-    The public methods mix in the global seed as it is when they are called, which may be another
-    one by now.
-    """
+    """Return its own seeds, or else those that `seed=seed` gives without a global seed."""
+    # The public methods mix in the global seed as it is when they are called, which may be another
+    # one by now.
     own = {name: inspected.argument(name) for name in ("seed", "seed2")}
     if any(int(one) for one in own.values()):
         return own

@@ -17,12 +17,7 @@ CLASSES = (
 
 
 def some_rows(source: Transformation, num_rows: int) -> list[tf.Tensor]:
-    """Return rows of the numbers that `from_tensor_slices` was given; of others none. Local.
-
-    Args:
-        source: Any transformation.
-        num_rows: How many rows of each array to return, or up to twice as many.
-    """
+    """Return up to twice `num_rows` rows of each array of `from_tensor_slices`; of others none."""
     if Trait.IN_MEMORY not in source.traits:
         return []
     arrays = InspectedDataset(source.dataset).argument("tensors", ())

@@ -1,25 +1,20 @@
-"""The lines of JSON that the processes of `tarantella.doctor` write."""
+"""What the processes of `tarantella.doctor` tell, as lines of JSON, and what follows from it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from tnt_launch.output.stream import LineSplitter
 
 
 @dataclass(frozen=True)
 class Fact:
-    """What a process has found.
+    """What a process has found."""
 
-    Attributes:
-        about: What it is about; `"begin"` if a check begins, and `"failure"` if one has failed.
-        values: Values by name.
-    """
-
-    about: str
+    about: str  # `"begin"` if a check begins, `"failure"` if one has failed
     values: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -27,7 +22,6 @@ class FactReader:
     """Cuts what a process writes to stdout into facts."""
 
     def __init__(self) -> None:
-        """Start at the beginning of a line."""
         self._splitter = LineSplitter()
 
     def feed(self, data: bytes) -> list[Fact]:
@@ -45,3 +39,19 @@ def _parse(line: bytes) -> Fact | None:
     if kind == "begin":
         return Fact("begin", {"check": told["check"]})
     return Fact(told["about"], told["values"]) if kind == "fact" else None
+
+
+Status = Literal["ok", "note", "problem"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about something."""
+
+    status: Status  # `"problem"` if jobs fail because of it
+    check: str  # what was looked at, in a word or two
+    text: str
+    remedy: str = ""  # in a sentence; empty if nothing need be done
+
+    def __post_init__(self) -> None:
+        assert self.remedy or self.status != "problem", self.text

@@ -12,15 +12,14 @@ from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.output.stream import Tail
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent, Hosts, end_together
-from tnt_launch.running.progress import Progress
+from tnt_launch.running.agent import Agent, Hosts, Listener, end_together
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 _LOOK_S = 0.5
 _MOST_LINES = 3
 
 
-class Processes:
+class Processes(Listener):
     """The processes of a plan, one for each rank; a `Listener`. Not thread-safe."""
 
     def __init__(
@@ -28,18 +27,9 @@ class Processes:
         plan: LaunchPlan,
         hosts: Hosts,
         on_fact: Callable[[int, Fact], None],
-        on_end: Callable[[int, str], None],
-        on_wait: Callable[[], None],
+        on_end: Callable[[int, str], None],  # once for each rank: why it has failed, or nothing
+        on_wait: Callable[[], None],  # now and then while nothing happens
     ) -> None:
-        """Prepare to run a plan.
-
-        Args:
-            plan: What to start where.
-            hosts: Starts it.
-            on_fact: Called with a rank and what it tells.
-            on_end: Called once with each rank: why it has failed, or nothing.
-            on_wait: Called now and then while nothing happens.
-        """
         self._plan, self._hosts = plan, hosts
         self._on_fact, self._on_end, self._on_wait = on_fact, on_end, on_wait
         ranks = [rank.rank for rank in plan.ranks]
@@ -49,13 +39,7 @@ class Processes:
         self._agents: Sequence[Agent] = ()
 
     def run(self, limit_s: float) -> None:
-        """Run until all have ended, or have had `limit_s` seconds; nothing is left of them.
-
-        Call it in the main thread of a process with one thread.
-
-        Raises:
-            KeyboardInterrupt: If a signal asks this process to end.
-        """
+        """Run until all have ended, or for `limit_s`, in the main thread; leave nothing of them."""
         with SignalInbox() as inbox:
             selector = self._hosts.selector
             selector.register(inbox, selectors.EVENT_READ, lambda: self._take_signals(inbox))
@@ -76,9 +60,6 @@ class Processes:
         for fact in self._readers[rank].feed(data):
             if rank in self._running:
                 self._on_fact(rank, fact)
-
-    def on_progress(self, rank: int, progress: Progress) -> None:
-        """Do nothing: nothing is trained."""
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
         """Take note that a process has ended."""

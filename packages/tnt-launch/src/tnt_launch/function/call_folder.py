@@ -1,7 +1,6 @@
-"""The files by which a function reaches the ranks, and results and exceptions come back.
+"""The files by which a function reaches the ranks, and results and exceptions come back."""
 
-They are pickled, lie in a folder of their owner alone, and appear with their whole content.
-"""
+# They are pickled, lie in a folder of their owner alone, and appear with their whole content.
 
 from __future__ import annotations
 
@@ -16,13 +15,7 @@ from typing import IO, Any
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a function: what a rank does.
-
-    Attributes:
-        function: What is called.
-        args: Its positional arguments.
-        kwargs: Its keyword arguments.
-    """
+    """A call of a function: what a rank does."""
 
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -31,32 +24,21 @@ class Call:
 
 @dataclass(frozen=True)
 class RaisedError:
-    """An exception that left the function on a rank.
+    """An exception that left the function on a rank."""
 
-    Attributes:
-        time_s: When, on the clock of `time.monotonic`, which all processes of a host share.
-        traceback: As Python prints it.
-        pickled: The exception, `None` if it cannot be pickled.
-    """
-
-    time_s: float
+    time_s: float  # on the clock of `time.monotonic`, which all processes of a host share
     traceback: str
-    pickled: bytes | None
+    pickled: bytes | None  # `None` if it cannot be pickled
 
 
 class CallFolder:
     """The files of one call; all methods are local."""
 
     def __init__(self, path: str) -> None:
-        """Use a folder that exists and that only its owner may enter."""
         self.path = path
 
     def write_call(self, call: Call) -> None:
-        """Store what the ranks are to do, with the arguments and the sources of this program.
-
-        Raises:
-            TypeError: If the function, or something that it uses, cannot be pickled.
-        """
+        """Store what the ranks are to do, with the arguments and the sources of this program."""
         from tnt_launch.function import pickles  # here: `tarantella --help` need not wait for it
 
         def write(file: IO[bytes]) -> None:
@@ -83,11 +65,7 @@ class CallFolder:
             return call
 
     def write_result(self, rank: int, result: Any) -> None:
-        """Store what the function returned on a rank.
-
-        Raises:
-            TypeError: If it cannot be pickled.
-        """
+        """Store what the function returned on a rank."""
         from tnt_launch.function import pickles
 
         try:
@@ -101,11 +79,7 @@ class CallFolder:
             ) from error
 
     def read_result(self, rank: int) -> Any:
-        """Return what the function returned on a rank.
-
-        Raises:
-            FileNotFoundError: If it has not returned.
-        """
+        """Return what the function returned on a rank."""
         with open(self._path(f"result-{rank}"), "rb") as file:
             return pickle.load(file)
 
@@ -144,11 +118,9 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def _sources_without_a_file() -> dict[str, list[str]]:
-    """Return the lines of notebook cells, by the names under which tracebacks know them.
-
-    Ranks need them for tracebacks, and TensorFlow for the functions that it traces: without the
-    source of a `tf.function`, an `if` in it is not part of the graph.
-    """
+    """Return the lines of notebook cells, by the names under which tracebacks know them."""
+    # Ranks need them for tracebacks, and TensorFlow for the functions that it traces: without the
+    # source of a `tf.function`, an `if` in it is not part of the graph.
     import linecache
 
     entries = {name: entry for name, entry in linecache.cache.items() if len(entry) == 4}

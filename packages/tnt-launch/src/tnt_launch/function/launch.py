@@ -13,10 +13,9 @@ from typing import Any, NoReturn, TypeVar
 from tnt_launch.errors import LaunchError, RankFailedError
 from tnt_launch.function.call_folder import Call, CallFolder, name_of
 from tnt_launch.function.launcher import Order, Outcome
-from tnt_launch.function.launcher_process import LauncherProcess
-from tnt_launch.function.python_command import command_of, interpreter
+from tnt_launch.function.launcher_process import LauncherProcess, command_of, interpreter
+from tnt_launch.planning.paths import find_temporary_folder
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.temporary_folder import find_temporary_folder
 
 _T = TypeVar("_T")
 

@@ -24,41 +24,24 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True)
 class Order:
-    """What a caller wants; the launcher reads it from its stdin.
-
-    Attributes:
-        spec: The job.
-        folder: Path of the folder of the call, which the launcher removes at its end.
-        name: Name of the function, for reports.
-    """
+    """What a caller wants; the launcher reads it from its stdin."""
 
     spec: LaunchSpec
-    folder: str
-    name: str
+    folder: str  # that of the call, which the launcher removes at its end
+    name: str  # of the function, for reports
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job went; the launcher writes it, as JSON, when all ranks have ended.
+    """How a job went; the launcher writes it, as JSON, when all ranks have ended."""
 
-    Attributes:
-        size: Number of ranks, 0 if the job could not be started.
-        failed_rank: The rank that failed first, `None` if none did.
-        report: What went wrong, in words; empty if nothing did.
-    """
-
-    size: int
-    failed_rank: int | None
+    size: int  # 0 if the job could not be started
+    failed_rank: int | None  # the one that failed first
     report: str
 
 
 def main(caller: int, outcome_fd: int) -> None:
-    """Do what the caller orders on stdin. SIGINT is blocked until then, so that it waits.
-
-    Args:
-        caller: Its process id; when it ends, the job ends.
-        outcome_fd: Where the outcome goes.
-    """
+    """Do what the caller orders on stdin, and end with it; the outcome goes to a descriptor."""
     os.set_inheritable(outcome_fd, False)
     _end_with(caller)
     orders = os.fdopen(os.dup(0), "rb")
@@ -104,10 +87,7 @@ def _run(order: Order) -> Outcome:
 
 
 def _as_the_function_ended(end: RankEnd, folder: CallFolder) -> RankEnd:
-    """Return the end of a rank as that of its function, if that has raised an exception.
-
-    The process ends later: it may have to wait for its threads.
-    """
+    """Return the end of a rank as that of its function, which does not wait for threads."""
     error = folder.read_error(end.rank)
     if error is None:
         return end

@@ -8,24 +8,39 @@ import os
 import pickle
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from types import FrameType
 
+from tnt_launch.errors import LaunchError
 from tnt_launch.function.launcher import Order, Outcome
-from tnt_launch.function.python_command import command_of, interpreter
 from tnt_launch.function.relay import Relay
 
 
-class LauncherProcess:
-    """A launcher that runs one job for this process; a context manager. Not thread-safe.
+def interpreter() -> str:
+    """Return the path of the Python that runs this process."""
+    if not sys.executable:
+        raise LaunchError("`sys.executable` is empty: set it to the path of the Python to start.")
+    return sys.executable
 
-    It leads a session of its own: the Ctrl-C of a terminal and the interrupt of a notebook's kernel
-    go to whole process groups, and must reach the launcher once, through this process.
-    """
+
+def command_of(module: str, *arguments: int | str) -> tuple[str, str]:
+    """Return options of Python that call `main` of a module with arguments."""
+    # The search path is this process's from the first import on, so that no file beside a script or
+    # notebook takes the place of a module, unless it does so here too.
+    path = [os.fspath(entry) for entry in sys.path]
+    call = f"main({', '.join(map(repr, arguments))})"
+    return "-c", f"import sys; sys.path[:] = {path!r}; from {module} import main; {call}"
+
+
+class LauncherProcess(contextlib.AbstractContextManager["LauncherProcess"]):
+    """A launcher that runs one job for this process; a context manager. Not thread-safe."""
+
+    # It leads a session of its own: the Ctrl-C of a terminal and the interrupt of a notebook's
+    # kernel go to whole process groups, and must reach the launcher once, through this process.
 
     def __init__(self) -> None:
-        """Start the launcher, which waits for its order."""
         read_end, write_end = os.pipe()
         try:
             with _interrupts_blocked():  # the launcher accepts them when it can deal with them
@@ -47,16 +62,7 @@ class LauncherProcess:
         pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
         self._stdin, self._stdout, self._stderr = (pipe for pipe in pipes if pipe is not None)
 
-    def __enter__(self) -> LauncherProcess:
-        """Return this launcher."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         """Let the launcher end; after an error at once, and all that it started with it."""
         if kind is not None:
             self._popen.kill()
@@ -69,17 +75,7 @@ class LauncherProcess:
         self._popen.wait()
 
     def run(self, order: Order) -> Outcome | None:
-        """Let a job run, and write what comes from it to `sys.stdout` and `sys.stderr` meanwhile.
-
-        Args:
-            order: The job.
-
-        Returns:
-            How the job went, `None` if the launcher itself was killed.
-
-        Raises:
-            KeyboardInterrupt: If this process was interrupted; all ranks have ended then.
-        """
+        """Run a job and write what comes from it; return `None` if the launcher was killed."""
         reason: BaseException | None = None
         with contextlib.suppress(BrokenPipeError):  # killed already: it gives no outcome
             self._stdin.write(pickle.dumps(order))
@@ -119,11 +115,9 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _first_interrupt_handled(handle: Callable[[], None]) -> Iterator[None]:
-    """Call a function for the first SIGINT instead of raising KeyboardInterrupt.
-
-    Raised between the reading of output and its writing, the exception would lose that output. A
-    second SIGINT raises it, since writing may block. A handler of the user's own stays.
-    """
+    """Call a function for the first SIGINT instead of raising KeyboardInterrupt."""
+    # Raised between the reading of output and its writing, the exception would lose that output. A
+    # second SIGINT raises it, since writing may block. A handler of the user's own stays.
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield

@@ -1,8 +1,7 @@
-"""Pickle functions of notebooks and scripts by their code, which keeps the name of its file.
+"""Pickle functions of notebooks and scripts by their code, which keeps the name of its file."""
 
-That is how a traceback, and TensorFlow's AutoGraph, find the lines of a function on a rank.
-cloudpickle writes the same placeholder for each file from its release 3.1.3 on.
-"""
+# That is how a traceback, and TensorFlow's AutoGraph, find the lines of a function on a rank.
+# cloudpickle writes the same placeholder for each file from its release 3.1.3 on.
 
 from __future__ import annotations
 
@@ -18,21 +17,12 @@ _reduce_code: Callable[[types.CodeType], Any] = cloudpickle.Pickler.dispatch_tab
 
 
 def dump(value: Any, file: IO[bytes]) -> None:
-    """Write a value to a file, from which `pickle.load` reads it. Local.
-
-    Args:
-        value: May be, or refer to, functions and classes that no module has.
-        file: Open for binary data.
-    """
+    """Write a value, also functions and classes of no module, for `pickle.load`. Local."""
     _Pickler(file).dump(value)
 
 
 def dumps(value: Any) -> bytes:
-    """Return a value as `dump` writes it. Local.
-
-    Args:
-        value: As for `dump`.
-    """
+    """Return a value as `dump` writes it. Local."""
     stream = io.BytesIO()
     dump(value, stream)
     return stream.getvalue()

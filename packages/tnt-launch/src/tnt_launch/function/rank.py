@@ -12,11 +12,7 @@ from tnt_launch.function.call_folder import CallFolder, RaisedError
 
 
 def main(path: str) -> None:
-    """Do what the folder says, as the rank that the environment says. Exit code 1 if it raises.
-
-    Args:
-        path: Of the folder of the call.
-    """
+    """Do what the folder says, as the rank that the environment says. Exit code 1 if it raises."""
     folder, rank = CallFolder(path), int(os.environ["TNT_RANK"])
     try:
         call = folder.read_call()

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import selectors
 import sys
-from types import TracebackType
 from typing import Literal
 
 READ_SIZE = 1 << 16
 
 
-class Relay:
-    """Write in the thread that asks for it, whose output a notebook shows; a context manager.
-
-    Attributes:
-        is_over: Whether the job is, and all its output is written.
-        message: What has come through the pipe that is the launcher's alone.
-    """
+class Relay(contextlib.AbstractContextManager["Relay"]):
+    """Write in the thread that asks for it, whose output a notebook shows; a context manager."""
 
     def __init__(self, out: int, err: int, message: int) -> None:
-        """Read from the descriptors of three pipes; the end of the third is that of the job.
-
-        The others may stay open, if a process that a rank has started is not part of the job.
-        """
-        self.is_over = False
-        self.message = b""
+        """Read from three pipes; the end of the third is that of the job."""
+        # The others may stay open, if a process that a rank has started is not part of the job.
+        self.is_over = False  # the job is, and all its output is written
+        self.message = b""  # what has come through the pipe that is the launcher's alone
         self._message_fd = message
         self._writers = {out: _Writer("stdout"), err: _Writer("stderr")}
         self._is_muted = False
@@ -35,17 +28,7 @@ class Relay:
             os.set_blocking(pipe, False)
             self._selector.register(pipe, selectors.EVENT_READ)
 
-    def __enter__(self) -> Relay:
-        """Return this relay."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop reading; the pipes stay open."""
+    def __exit__(self, *_: object) -> None:
         self._selector.close()
 
     def mute(self) -> None:

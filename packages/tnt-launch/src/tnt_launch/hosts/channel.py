@@ -8,60 +8,39 @@ import selectors
 import time
 from collections.abc import Callable
 
-from tnt_launch.hosts.frames import PREAMBLE, Frame, FrameError, FrameReader, Seal, encode
+from tnt_launch.hosts.frames import PREAMBLE, Frame, FrameError, FrameReader, SessionSeal, encode
 
-BEAT_S = 1.0
-"""Time between two signs of life."""
+BEAT_S = 1.0  # time between two signs of life
 
+# A channel through which nothing has come for this time has ended: a cable that is pulled ends no
+# connection. Ranks whose launcher cannot be reached are to end within 10 s.
 SILENCE_S = 6.0
-"""A channel through which nothing has come for this time has ended.
 
-A cable that is pulled ends no connection. Ranks on a host whose launcher cannot be reached any more
-end by themselves within 10 s, of which this is the larger part.
-"""
-
-HIGH_WATER = 1 << 20
-"""Bytes on their way from which on no more should be sent."""
+HIGH_WATER = 1 << 20  # bytes on their way from which on no more should be sent
 
 _READ_SIZE = 1 << 16
 _FLUSH_S = 1.0
 
 
 class Channel:
-    """Frames both ways between two processes. Not thread-safe.
-
-    Attributes:
-        has_ended: Whether no more will come.
-        reader: Cuts the frames.
-    """
+    """Frames both ways between two processes. Not thread-safe."""
 
     def __init__(
         self,
-        selector: selectors.BaseSelector,
+        selector: selectors.BaseSelector,  # data of its keys are functions to call
         read_fd: int,
         write_fd: int,
         on_frame: Callable[[Frame], None],
-        on_end: Callable[[str], None],
+        on_end: Callable[[str], None],  # once, with the reason; not after `close`
         *,
-        waits_for_begin: bool = False,
+        waits_for_begin: bool = False,  # it is being started, and may be silent at first
     ) -> None:
-        """Take two descriptors over, which may not be the same, and begin to read.
-
-        Args:
-            selector: Gets the descriptors; data of its keys are functions to call.
-            read_fd: Where frames come from.
-            write_fd: Where frames go to.
-            on_frame: Called with each frame.
-            on_end: Called once, with the reason, when the other end has closed the connection, is
-                silent, or sends what it should not; not after `close`.
-            waits_for_begin: Whether the other end may be silent as long as it has sent nothing yet,
-                since it is being started.
-        """
-        self.has_ended = False
+        """Take two descriptors over, which may not be the same, and begin to read."""
+        self.has_ended = False  # no more will come
         self.reader = FrameReader()
         self._selector, self._read_fd, self._write_fd = selector, read_fd, write_fd
         self._on_frame, self._on_end = on_frame, on_end
-        self._seal: Seal | None = None
+        self._seal: SessionSeal | None = None
         self._pending = bytearray(PREAMBLE)
         self._is_writing = self._is_reading = self._is_other_stopped = False
         now = time.monotonic()
@@ -81,7 +60,7 @@ class Channel:
         """Let others have the frames and the end from now on; see the constructor."""
         self._on_frame, self._on_end = on_frame, on_end
 
-    def use(self, seal: Seal) -> None:
+    def use(self, seal: SessionSeal) -> None:
         """Sign and check all frames from now on."""
         self._seal = self.reader.seal = seal
 
@@ -103,19 +82,13 @@ class Channel:
             self._selector.unregister(self._read_fd)
 
     def announce_stop(self, is_stopped: bool) -> None:
-        """Tell the other end that this process is about to be stopped, or goes on.
-
-        While it is stopped, as by Ctrl-Z, the other end does not miss its signs of life.
-        """
+        """Tell the other end that this process is about to be stopped, or goes on."""
+        # While it is stopped, as by Ctrl-Z, the other end does not miss its signs of life.
         self.send(Frame("stop", 0, {"is_stopped": is_stopped}))
         self.flush(_FLUSH_S)
 
     def tick(self, now: float) -> float | None:
-        """Send a sign of life if it is time, look for those of the other end.
-
-        Returns:
-            When to call again, on the clock of `time.monotonic`, `None` after the end.
-        """
+        """Send a sign of life if due, look for the other end's, return when to call again."""
         if self.has_ended:
             return None
         if now - self._ticked_at > 2 * BEAT_S:  # this process was stopped, and heard nothing

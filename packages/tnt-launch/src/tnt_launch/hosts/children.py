@@ -14,11 +14,8 @@ from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.ssh import failure_text
 
-_LEAVING_S = 2.0
-"""Time that ssh has to end after its agent."""
-
-_ENDED_S = 0.3
-"""Time between the end of the output of ssh and its own."""
+_LEAVING_S = 2.0  # time that ssh has to end after its agent
+_ENDED_S = 0.3  # time between the end of the output of ssh and its own
 
 _MAX_ERRORS = 1 << 14
 
@@ -34,27 +31,18 @@ class _Child:
 
 
 class Children:
-    """Start agents, send them frames, take theirs. Not thread-safe.
+    """Start agents, send them frames, take theirs. Not thread-safe."""
 
-    Frames for a host that is no child itself go to the child that was assigned to it.
-    """
+    # Frames for a host that is no child itself go to the child that was assigned to it.
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
         on_frame: Callable[[Frame], None],
+        # for the child, and for each host that was assigned to it
         on_lost: Callable[[int, str], None],
-        interpreter: str = "",
+        interpreter: str = "",  # Python of the agents, for messages
     ) -> None:
-        """Begin without a child.
-
-        Args:
-            selector: Gets the descriptors; data of its keys are functions to call.
-            on_frame: Called with each frame from a host.
-            on_lost: Called with a host that is lost, and why: once for the child, and once for
-                each host that was assigned to it.
-            interpreter: Python of the agents, for messages.
-        """
         self._selector, self._on_frame, self._on_lost = selector, on_frame, on_lost
         self._interpreter = interpreter
         self._children: dict[int, _Child] = {}
@@ -76,23 +64,22 @@ class Children:
         except OSError as error:
             self._on_lost(node, f"{argv[0]}: {error.strerror}")
             return
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
+        pipes = (process.stdin, process.stdout, process.stderr)
+        stdin, stdout, stderr = (pipe for pipe in pipes if pipe is not None)
         child.process = process
-        self._watch_errors(child, process.stderr.fileno())
+        self._watch_errors(child, stderr.fileno())
         self._children[node] = child
         self._routes[node] = node
         child.channel = Channel(
             self._selector,
-            os.dup(process.stdout.fileno()),
-            os.dup(process.stdin.fileno()),
+            os.dup(stdout.fileno()),
+            os.dup(stdin.fileno()),
             self._on_frame,
             lambda why: self._lose(child, why),
             waits_for_begin=True,
         )
-        process.stdin.close()
-        process.stdout.close()
+        stdin.close()
+        stdout.close()
 
     def adopt(self, node: int, channel: Channel) -> None:
         """Take over the channel of an agent that has come by itself."""
@@ -116,30 +103,30 @@ class Children:
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on taking frames of all children."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.set_reading(is_reading)
+        for channel in self._channels:
+            channel.set_reading(is_reading)
 
     def announce_stop(self, is_stopped: bool) -> None:
         """Tell all children that this process is about to be stopped, or goes on."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.announce_stop(is_stopped)
+        for channel in self._channels:
+            channel.announce_stop(is_stopped)
 
     def tick(self, now: float) -> float | None:
         """Look for silent children; return when to call again, on the clock of `now`."""
-        channels = [child.channel for child in self._children.values()]
-        times = [channel.tick(now) for channel in channels if channel is not None]
+        times = [channel.tick(now) for channel in self._channels]
         return min((time for time in times if time is not None), default=None)
 
     def close(self) -> None:
         """Close all channels, upon which the agents end, and wait for the processes of ssh."""
-        for child in self._children.values():
-            if child.channel is not None:
-                child.channel.close()
+        for channel in self._channels:
+            channel.close()
         for child in self._children.values():
             _end(child)
             self._forget_errors(child)
+
+    @property
+    def _channels(self) -> list[Channel]:
+        return [child.channel for child in self._children.values() if child.channel is not None]
 
     def _lose(self, child: _Child, why: str) -> None:
         exit_code = _wait(child)

@@ -8,34 +8,24 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tnt_launch.hosts.local_names import is_this_host
-from tnt_launch.hosts.ssh import failure_text, remote_command, ssh_command
+from tnt_launch.hosts.ssh import failure_text, remote_command
+from tnt_launch.planning.addresses import is_this_host
 from tnt_launch.planning.hosts import HostSlots
 
-LIMIT_S = 60.0
-"""Time that a host has."""
+LIMIT_S = 60.0  # time that a host has
 
 _AT_ONCE = 32
 
 
 def clean_up_hosts(hosts: Sequence[HostSlots], ssh: Sequence[str], arguments: Sequence[str]) -> int:
-    """Clean up on hosts.
-
-    Args:
-        hosts: The hosts.
-        ssh: The command of the user's ssh.
-        arguments: Those of `tarantella` on each host.
-
-    Returns:
-        The exit code: 0, or 1 if a host could not be reached or a process did not end.
-    """
+    """Clean up on hosts; return 1 if one was not reached or a process did not end, else 0."""
     remote = remote_command(sys.executable, os.environ, "tnt_launch", *arguments)
 
     def run(host: HostSlots) -> tuple[int, str]:
         if is_this_host(host.name):
             command = [sys.executable, "-m", "tnt_launch", *arguments]
         else:
-            command = ssh_command(ssh, host.name, remote)
+            command = [*ssh, host.name, remote]
         return _run(command)
 
     exit_code = 0

@@ -9,27 +9,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from types import TracebackType
 from typing import Any, TypeVar
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.hosts.remote_agent import RemoteAgent
-from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import HANDLER, LOGGER
+from tnt_launch.planning.host_facts import HostFacts, find_host_facts, version_difference
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
 from tnt_launch.running.agent import Agent, Listener, LocalAgent
 
-CLOCKS_S = 5.0
-"""Time that all hosts have to tell the time."""
-
-END_S = 5.0
-"""Time that all hosts have to end what is left of a job."""
+CLOCKS_S = 5.0  # time that all hosts have to tell the time
+END_S = 5.0  # time that all hosts have to end what is left of a job
 
 
 _Cluster = TypeVar("_Cluster", bound="Cluster")
@@ -37,38 +32,19 @@ _Cluster = TypeVar("_Cluster", bound="Cluster")
 
 @dataclass
 class ClusterHost:
-    """A host of the job.
+    """A host of the job."""
 
-    Attributes:
-        name: For people, and for ssh.
-        is_here: Whether it is the host of this process.
-        report: What it is like, once that is known.
-    """
-
-    name: str
+    name: str  # for people, and for ssh
     is_here: bool = False
-    report: HostReport | None = None
+    report: HostFacts | None = None  # once it is known
 
 
 class Cluster(ABC):
-    """The hosts of one job; a context manager and a `Hosts`. Not thread-safe.
+    """The hosts of one job; a context manager and a `Hosts`. Not thread-safe."""
 
-    Attributes:
-        selector: See `Hosts`.
-        hosts: The hosts, by number.
-        shares_secret: Whether all hosts know the job's secret without being told.
-    """
-
-    shares_secret = False
+    shares_secret = False  # whether all hosts know the job's secret without being told
 
     def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
-        """Prepare to reach hosts; nothing is started.
-
-        Args:
-            spec: What the user asked for.
-            settings: From `settings_and_log`.
-            interpreter: Python of the agents, for messages.
-        """
         self.selector: selectors.BaseSelector = selectors.PollSelector()
         self.hosts: list[ClusterHost] = []
         self._spec, self._settings = spec, settings
@@ -78,33 +54,22 @@ class Cluster(ABC):
         self._agents: dict[int, RemoteAgent] = {}
 
     def __enter__(self: _Cluster) -> _Cluster:
-        """Return this."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End all agents, and what they may have left."""
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self._children.close()
         self.selector.close()
 
-    def connect(self) -> list[HostReport]:
-        """Reach all hosts and return what they are like, in their order.
-
-        Raises:
-            LaunchError: If hosts cannot be reached, or are not as the job needs them; names all.
-        """
+    def connect(self) -> list[HostFacts]:
+        """Reach all hosts and return what they are like; a LaunchError names all that fail."""
         outcomes = self.try_to_connect()
         if self._errors:
             errors = sorted(self._errors.items())
             texts = [f"host {self.hosts[node].name}: {why}" for node, why in errors]
             raise LaunchError("; ".join(texts))
-        return [outcome for outcome in outcomes if isinstance(outcome, HostReport)]
+        return [outcome for outcome in outcomes if isinstance(outcome, HostFacts)]
 
-    def try_to_connect(self) -> list[HostReport | str]:
+    def try_to_connect(self) -> list[HostFacts | str]:
         """Reach what hosts can be reached; return what each is like, or why it cannot take part."""
         end = time.monotonic() + self._reach()
         while missing := self._missing():
@@ -115,12 +80,8 @@ class Cluster(ABC):
         return [host.report or self._errors[node] for node, host in enumerate(self.hosts)]
 
     def clock_differences(self) -> dict[int, float]:
-        """Ask the other hosts that were reached for the time.
-
-        Returns:
-            By how many seconds the clock of each is ahead of that of this host, up to half the time
-            that the answer took; by its number.
-        """
+        """Return by how many seconds the clock of each other host that was reached is ahead."""
+        # Exact up to half the time that the answer took.
         asked = [node for node, host in enumerate(self.hosts) if host.report and not host.is_here]
         for node in asked:
             self._children.send(Frame("clock", node, {"asked_at": time.time()}))
@@ -186,8 +147,8 @@ class Cluster(ABC):
     def _greet(self, node: int) -> None:
         self._children.send(Frame("hello", node, self._greeting))
 
-    def _inspect_here(self) -> HostReport:
-        return inspect(self._settings, os.environ, self._spec.allow_gpus)
+    def _inspect_here(self) -> HostFacts:
+        return find_host_facts(self._settings, os.environ, self._spec.allow_gpus)
 
     def _missing(self) -> list[int]:
         return [
@@ -224,7 +185,7 @@ class Cluster(ABC):
         if difference:
             self._errors[node] = difference
         else:
-            self.hosts[node].report = HostReport.from_json(report)
+            self.hosts[node].report = HostFacts.from_json(report)
 
     def _lose(self, node: int, why: str) -> None:
         if node not in self._agents:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
+# Comes before the first frame: a login shell may have printed something.
 PREAMBLE = b"\ntarantella channel 1\n"
-"""Comes before the first frame: a login shell may have printed something."""
 
 MAX_NOISE = 1 << 16
-MAX_SIZE = 1 << 26
-"""Largest header and largest body of a frame, in bytes."""
+MAX_SIZE = 1 << 26  # largest header and largest body of a frame, in bytes
 
 _SIZES = struct.Struct("!II")
 
@@ -24,34 +24,39 @@ class FrameError(Exception):
 
 @dataclass(frozen=True)
 class Frame:
-    """One message.
-
-    Attributes:
-        kind: What it is about, such as `"output"`.
-        node: Number of the host that it is for, or that it comes from.
-        fields: Values that JSON knows, by name.
-        body: Bytes, such as what a rank wrote.
-    """
+    """One message."""
 
     kind: str
-    node: int = 0
-    fields: Mapping[str, Any] = field(default_factory=dict)
+    node: int = 0  # that it is for, or that it comes from
+    fields: Mapping[str, Any] = field(default_factory=dict)  # values that JSON knows
     body: bytes = b""
 
 
-class Seal(Protocol):
-    """Proves to the other end where a frame comes from, and that none is missing."""
+class SessionSeal:
+    """Proves to the other end where frames of a connection are from, and that none is missing."""
 
-    size: int
+    size = 32
+
+    def __init__(self, key: bytes, *, has_connected: bool) -> None:
+        self._key = key
+        self._sent, self._received = (b"up", b"down") if has_connected else (b"down", b"up")
+        self._num_sent = self._num_received = 0
 
     def sign(self, data: bytes) -> bytes:
-        """Return the proof for the next frame that is sent, of `size` bytes."""
+        """Return the proof for the next frame that is sent."""
+        self._num_sent += 1
+        return self._proof(self._sent, self._num_sent, data)
 
     def verify(self, data: bytes, proof: bytes) -> bool:
         """Return whether `proof` is that of the next frame that comes."""
+        self._num_received += 1
+        return hmac.compare_digest(self._proof(self._received, self._num_received, data), proof)
+
+    def _proof(self, direction: bytes, number: int, data: bytes) -> bytes:
+        return hmac.digest(self._key, b"%s %d " % (direction, number) + data, "sha256")
 
 
-def encode(frame: Frame, seal: Seal | None = None) -> bytes:
+def encode(frame: Frame, seal: SessionSeal | None = None) -> bytes:
     """Return the bytes of a frame. Texts may hold bytes that are no UTF-8, as Python knows them."""
     header = json.dumps([frame.kind, frame.node, frame.fields], separators=(",", ":")).encode()
     data = _SIZES.pack(len(header), len(frame.body)) + header + frame.body
@@ -59,28 +64,17 @@ def encode(frame: Frame, seal: Seal | None = None) -> bytes:
 
 
 class FrameReader:
-    """Cuts what comes through a channel into frames.
-
-    Attributes:
-        seal: Checks the frames from now on, if set.
-        max_size: Longest header and body that are accepted, in bytes.
-        noise: What came before the preamble.
-    """
+    """Cuts what comes through a channel into frames."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
-        """Begin with the preamble."""
-        self.seal: Seal | None = None
-        self.max_size = max_size
-        self.noise = b""
+        self.seal: SessionSeal | None = None  # checks the frames from now on
+        self.max_size = max_size  # of a header and of a body, in bytes
+        self.noise = b""  # what came before the preamble
         self._data = bytearray()
         self._has_begun = False
 
     def feed(self, data: bytes) -> Iterator[Frame]:
-        """Add bytes and yield the frames that are complete now.
-
-        Raises:
-            FrameError: If they are none.
-        """
+        """Add bytes and yield the frames that are complete now, or raise FrameError."""
         self._data += data
         if not self._has_begun and not self._skip_preamble():
             return

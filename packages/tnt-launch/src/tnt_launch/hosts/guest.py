@@ -13,8 +13,8 @@ from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.handshake import Guest
 from tnt_launch.hosts.host_agent import HostAgent, OwnWay
 from tnt_launch.hosts.met_cluster import MEET_S
-from tnt_launch.hosts.version import own_version
 from tnt_launch.log import LOGGER, write_to_stderr
+from tnt_launch.planning.host_facts import own_version
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting
 from tnt_launch.planning.variables import JOB_SECRET, TIMEOUT_S
@@ -25,11 +25,7 @@ CONNECT_S = 5.0
 
 
 class GuestAgent(HostAgent):
-    """A `HostAgent` that has come by itself: both ends first prove that they know the secret.
-
-    Attributes:
-        is_trusted: Whether they have.
-    """
+    """A `HostAgent` that has come by itself: both ends first prove that they know the secret."""
 
     def __init__(
         self,
@@ -39,15 +35,6 @@ class GuestAgent(HostAgent):
         secret: bytes,
         join: Frame,
     ) -> None:
-        """Prepare to join; see `HostAgent`.
-
-        Args:
-            selector: Gets the descriptors.
-            inbox: Gets the signals.
-            own: What was said on this host.
-            secret: What both ends know.
-            join: What node 0 has to know.
-        """
         super().__init__(selector, inbox, own)
         self.is_trusted = False
         self._secret, self._join = secret, join
@@ -65,17 +52,7 @@ class GuestAgent(HostAgent):
 
 
 def join_job(spec: LaunchSpec, settings: Settings, meeting: Meeting, secret: str) -> int:
-    """Serve node 0 until the job has ended, and return its exit code.
-
-    Args:
-        spec: What the user asked for on this host.
-        settings: From `settings_and_log`.
-        meeting: Where the launchers meet, and which of them this is.
-        secret: What they all know.
-
-    Raises:
-        LaunchError: If node 0 does not answer, or refuses this launcher.
-    """
+    """Serve node 0 until the job has ended, and return its exit code."""
     with _connect(meeting, settings.get(TIMEOUT_S) or MEET_S) as connection:
         peer, own = connection.getpeername()[0], connection.getsockname()[0]
         fds = os.dup(connection.fileno()), os.dup(connection.fileno())

@@ -17,47 +17,16 @@ import os
 from collections.abc import Callable
 
 from tnt_launch.hosts.channel import Channel
-from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.frames import Frame, SessionSeal
 
 _NUMBER_SIZE = 32
-
-
-class SessionSeal:
-    """Signs the frames of one connection; see `Seal`."""
-
-    size = 32
-
-    def __init__(self, key: bytes, *, has_connected: bool) -> None:
-        """Use a key that only the two ends know; they differ in who has connected."""
-        self._key = key
-        self._sent, self._received = (b"up", b"down") if has_connected else (b"down", b"up")
-        self._num_sent = self._num_received = 0
-
-    def sign(self, data: bytes) -> bytes:
-        """Return the proof for the next frame that is sent."""
-        self._num_sent += 1
-        return self._proof(self._sent, self._num_sent, data)
-
-    def verify(self, data: bytes, proof: bytes) -> bool:
-        """Return whether `proof` is that of the next frame that comes."""
-        self._num_received += 1
-        return hmac.compare_digest(self._proof(self._received, self._num_received, data), proof)
-
-    def _proof(self, direction: bytes, number: int, data: bytes) -> bytes:
-        return hmac.digest(self._key, b"%s %d " % (direction, number) + data, "sha256")
 
 
 class Host:
     """The end that was connected to. Not thread-safe."""
 
     def __init__(self, channel: Channel, secret: bytes, refuse: Callable[[str], None]) -> None:
-        """Send the challenge.
-
-        Args:
-            channel: The connection.
-            secret: Of the job.
-            refuse: Called, with the reason, if the other end does not know it.
-        """
+        """Send the challenge; `refuse` is called if the other end does not know the secret."""
         self._channel, self._secret, self._refuse = channel, secret, refuse
         self._number = os.urandom(_NUMBER_SIZE)
         channel.send(Frame("challenge", 0, {}, self._number))
@@ -80,7 +49,6 @@ class Guest:
     """The end that has connected. Not thread-safe."""
 
     def __init__(self, channel: Channel, secret: bytes, refuse: Callable[[str], None]) -> None:
-        """Wait for the challenge; arguments as those of `Host`."""
         self._channel, self._secret, self._refuse = channel, secret, refuse
         self._own = os.urandom(_NUMBER_SIZE)
         self._number = b""

@@ -1,8 +1,7 @@
-"""The process on another host that starts its ranks there and does what the launcher says.
+"""The process on another host that starts its ranks there and does what the launcher says."""
 
-The launcher starts it through ssh; its stdin and stdout are their channel. It ends, and its ranks
-with it, when the channel ends. Frames that are for hosts below it in the tree it hands on.
-"""
+# The launcher starts it through ssh; its stdin and stdout are their channel. It ends, and its ranks
+# with it, when the channel ends. Frames that are for hosts below it in the tree it hands on.
 
 from __future__ import annotations
 
@@ -12,22 +11,20 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_plan_json import host_plan_from_json
-from tnt_launch.hosts.host_report import inspect
 from tnt_launch.hosts.remote_agent import LOST
-from tnt_launch.hosts.ssh import ssh_command
-from tnt_launch.hosts.version import own_version
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream
 from tnt_launch.planning.addresses import HostAddresses
+from tnt_launch.planning.host_facts import find_host_facts, own_version
 from tnt_launch.planning.plan import JobName
+from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
@@ -37,28 +34,16 @@ from tnt_launch.running.signals import ENDING, SignalInbox
 
 
 class HostAgent:
-    """What runs on a host for a launcher elsewhere. Not thread-safe.
-
-    Attributes:
-        exit_code: That of the job, once the launcher has told it.
-        why: Why it has ended, if it has not ended well.
-    """
+    """What runs on a host for a launcher elsewhere. Not thread-safe."""
 
     def __init__(
         self,
         selector: selectors.BaseSelector,
         inbox: SignalInbox,
-        own: OwnWay | None = None,
+        own: OwnWay | None = None,  # said by the user on this host, not by the launcher
     ) -> None:
-        """Wait for the launcher; `serve` does the work.
-
-        Args:
-            selector: Gets the descriptors; data of its keys are functions to call.
-            inbox: Gets the signals.
-            own: What was not said by the launcher but by the user on this host.
-        """
-        self.exit_code = LOST
-        self.why = ""
+        self.exit_code = LOST  # of the job, once the launcher has told it
+        self.why = ""  # it has ended, if not well
         self._selector = selector
         self._inbox = inbox
         self._own = own
@@ -131,7 +116,7 @@ class HostAgent:
 
     def _do_connect(self, hosts: list[list[Any]], ssh: list[str], command: str) -> None:
         for node, name in hosts:
-            self._children.start(node, ssh_command(ssh, name, command))
+            self._children.start(node, [*ssh, name, command])
 
     def _do_start(self, plan: Mapping[str, Any], job: Mapping[str, str]) -> None:
         try:
@@ -196,17 +181,11 @@ class HostAgent:
 
 @dataclass(frozen=True)
 class OwnWay:
-    """What a launcher that joins another one knows better than that.
+    """What a launcher that joins another one knows better than that."""
 
-    Attributes:
-        interpreter: What runs the script here.
-        reached_at: The address of this host on the connection to the other one.
-        reached_from: The address of the other one.
-    """
-
-    interpreter: tuple[str, ...]
-    reached_at: str
-    reached_from: str
+    interpreter: tuple[str, ...]  # what runs the script here
+    reached_at: str  # the address of this host on the connection to the other one
+    reached_from: str  # the address of the other one
 
 
 def _prepare(
@@ -235,11 +214,11 @@ def _prepare(
     words = own.interpreter if own is not None else tuple(interpreter or ())
     check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
-    report = inspect(Settings(values, exports), os.environ, allow_gpus)
+    report = find_host_facts(Settings(values, exports), os.environ, allow_gpus)
     if own is not None:
         addresses = HostAddresses(report.addresses.own, own.reached_at, own.reached_from)
         report = replace(report, addresses=addresses, interpreter=own.interpreter)
-    return report.to_json()
+    return asdict(report)
 
 
 def _take_standard_descriptors() -> tuple[int, int]:

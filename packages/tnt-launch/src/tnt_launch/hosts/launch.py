@@ -6,33 +6,25 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.guest import join_job
-from tnt_launch.hosts.host_report import HostReport, inspect
 from tnt_launch.hosts.met_cluster import MetCluster
+from tnt_launch.hosts.ssh import carried_environment
 from tnt_launch.hosts.ssh_cluster import SshCluster
 from tnt_launch.hosts.user_secret import user_secret
 from tnt_launch.planning.addresses import choose_addresses
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import HostFacts, find_host_facts
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting, check_program
-from tnt_launch.planning.ucx import make_job_secret
+from tnt_launch.planning.transports import make_job_secret
 from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.execute import execute
 
 
 def launch_on_hosts(spec: LaunchSpec) -> int:
-    """Run a job on the hosts of `spec`, or this host's part of one that was started by hand.
-
-    Returns:
-        The exit code for the shell.
-
-    Raises:
-        LaunchError: If a host cannot be reached, or the job cannot be planned or started.
-    """
+    """Run a job on the hosts of `spec`, or this host's part of one that was started by hand."""
     if spec.meeting is not None:
         return _launch_by_hand(spec, spec.meeting)
     settings = settings_and_log(spec)
@@ -56,38 +48,20 @@ def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
 
 
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
-    """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are."""
     settings = settings_and_log(spec)
     if spec.meeting is not None:
-        spec = replace(spec, hosts=_hosts_that_meet(spec.meeting), meeting=None)
-    here = inspect(settings, os.environ, spec.allow_gpus)
+        others = (HostSlots(f"node-{node}") for node in range(1, spec.meeting.num_nodes))
+        spec = replace(spec, hosts=(HostSlots(spec.meeting.host), *others), meeting=None)
+    here = find_host_facts(settings, os.environ, spec.allow_gpus)
     addresses = [host.host for host in spec.hosts]
     return _plan(spec, settings, [here] * len(addresses), addresses, make_job_secret())
 
 
-def _hosts_that_meet(meeting: Meeting) -> tuple[HostSlots, ...]:
-    others = (HostSlots(f"node-{node}") for node in range(1, meeting.num_nodes))
-    return (HostSlots(meeting.host), *others)
-
-
 def plan_on_hosts(
-    spec: LaunchSpec, settings: Settings, reports: Sequence[HostReport], secret: str
+    spec: LaunchSpec, settings: Settings, reports: Sequence[HostFacts], secret: str
 ) -> LaunchPlan:
-    """Plan a job by what its hosts tell, and log what the plan remarks.
-
-    Args:
-        spec: What the user asked for.
-        settings: From `settings_and_log`.
-        reports: From the hosts of `spec`, in their order.
-        secret: That of the job.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job by what its hosts tell, and log what the plan remarks."""
     addresses = choose_addresses(
         [host.name for host in spec.hosts],
         [report.addresses for report in reports],
@@ -99,18 +73,12 @@ def plan_on_hosts(
 def _plan(
     spec: LaunchSpec,
     settings: Settings,
-    reports: Sequence[HostReport],
+    reports: Sequence[HostFacts],
     addresses: Sequence[str],
     secret: str,
 ) -> LaunchPlan:
     facts = [
-        HostFacts(
-            replace(report.hardware, host=host.name),
-            report.working_directory,
-            report.temporary_directory,
-            address,
-            report.interpreter,
-        )
+        replace(report, hardware=replace(report.hardware, host=host.name), address=address)
         for host, report, address in zip(spec.hosts, reports, addresses, strict=True)
     ]
     plan = make_plan(spec, settings, facts, carried_environment(os.environ), make_job_id(), secret)

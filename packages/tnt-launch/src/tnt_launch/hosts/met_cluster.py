@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import selectors
 import signal
+import socket
 import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any
 
 from tnt_launch.errors import LaunchError
@@ -17,22 +17,60 @@ from tnt_launch.hosts.channel import Channel
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.handshake import Host
-from tnt_launch.hosts.listening import listen
-from tnt_launch.hosts.version import version_difference
 from tnt_launch.log import LOGGER
+from tnt_launch.planning.addresses import HostAddresses, choose_addresses, own_addresses
+from tnt_launch.planning.host_facts import version_difference
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
 
-MEET_S = 600.0
-"""Time that all launchers have to come, unless the user says another."""
 
-TELL_S = 30.0
-"""Time after which the user is told who has not come."""
+def listen(meeting: Meeting, interface: str = "") -> socket.socket:
+    """Listen where the launchers of a job meet."""
+    # An interface is given if the host of the meeting is known here by an address of another one.
+    address = _own_address(meeting.host, interface)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((address, meeting.port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise LaunchError(
+            f"node 0 cannot listen at {address}, port {meeting.port}: {error.strerror}. Another "
+            f"job may use it: give another port with --rendezvous on all hosts."
+        ) from error
+    listener.setblocking(False)
+    return listener
 
-STRANGER_S = 10.0
-"""Time that whoever connects has to prove that it knows the secret."""
+
+def _own_address(host: str, interface: str) -> str:
+    """Return the address of this host at which the others look for it."""
+    own = own_addresses()
+    if interface:
+        return choose_addresses([host], [HostAddresses(own)], interface)[0]
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise LaunchError(f"--rendezvous: {host}: {error.strerror}.") from error
+    addresses = [str(entry[4][0]) for entry in found]
+    mine = {entry.address for entry in own}
+    for address in addresses:
+        if address in mine:
+            return address
+    others = [address for address in dict.fromkeys(addresses) if address != host]
+    meaning = f" ({', '.join(others)})" if others else ""
+    raise LaunchError(
+        f"--rendezvous names {host}{meaning}, which is no address of this host, where "
+        f"--node-rank 0 runs. Name this host, or give --interface."
+    )
+
+
+MEET_S = 600.0  # time that all launchers have to come, unless the user says another
+TELL_S = 30.0  # time after which the user is told who has not come
+STRANGER_S = 10.0  # time that whoever connects has to prove that it knows the secret
 
 MAX_STRANGERS = 64
 MAX_STRANGER_FRAME = 4096
@@ -58,32 +96,18 @@ class _Stranger:
 
 
 class MetCluster(Cluster):
-    """Node 0 and the launchers that connect to it; see `Cluster`.
-
-    Attributes:
-        slots: The hosts as they have been found, in order.
-    """
+    """Node 0 and the launchers that connect to it; see `Cluster`."""
 
     shares_secret = True
 
     def __init__(self, spec: LaunchSpec, settings: Settings, meeting: Meeting, secret: str) -> None:
-        """Listen at the meeting's address.
-
-        Args:
-            spec: What the user asked for on this host.
-            settings: From `settings_and_log`.
-            meeting: Where the launchers meet; this one is node 0.
-            secret: What they all know.
-
-        Raises:
-            LaunchError: If this host cannot listen there.
-        """
         super().__init__(spec, settings, sys.executable)
         self._meeting, self._secret = meeting, secret.encode()
         name = os.uname().nodename
         self.hosts = [ClusterHost(name, node == 0) for node in range(meeting.num_nodes)]
         for node, host in enumerate(self.hosts[1:], start=1):
             host.name = f"of node {node}"
+        # As they have been found.
         self.slots = [HostSlots(name, spec.ranks_per_node)] * meeting.num_nodes
         self._strangers: list[_Stranger] = []
         self._come = {0}
@@ -91,13 +115,7 @@ class MetCluster(Cluster):
         self._listener = listen(meeting, settings.get(INTERFACE) or "")
         self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Let all launchers end."""
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         if isinstance(error, LaunchError):
             self.leave(2, str(error))
         elif isinstance(error, KeyboardInterrupt):  # after that which has ended the job
@@ -156,11 +174,7 @@ class MetCluster(Cluster):
 
         stranger = _Stranger(
             Channel(
-                self.selector,
-                read_fd,
-                write_fd,
-                lambda frame: self._hear(stranger, frame),
-                refuse,
+                self.selector, read_fd, write_fd, lambda frame: self._hear(stranger, frame), refuse
             ),
             str(address[0]),
             time.monotonic(),

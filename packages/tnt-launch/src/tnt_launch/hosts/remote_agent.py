@@ -7,22 +7,17 @@ from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.host_plan_json import host_plan_to_json
 from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan, JobName
-from tnt_launch.running.agent import Listener
+from tnt_launch.planning.plan_text import host_plan_to_json
+from tnt_launch.running.agent import Agent, Listener
 from tnt_launch.running.progress import Progress
 
-LOST = 255
-"""Exit code of a rank whose host is lost; ssh gives the same when it loses a connection."""
+LOST = 255  # exit code of a rank whose host is lost; ssh gives the same when it loses a connection
 
 
-class RemoteAgent:
-    """The ranks of one host, through the frames of its `HostAgent`; see `Agent`. Not thread-safe.
-
-    Attributes:
-        has_ended: Whether its host has nothing of the job any more, or is lost.
-    """
+class RemoteAgent(Agent):
+    """The ranks of a host, through frames of its `HostAgent`; see `Agent`. Not thread-safe."""
 
     def __init__(
         self,
@@ -33,17 +28,7 @@ class RemoteAgent:
         send: Callable[[Frame], None],
         is_secret_known: bool,
     ) -> None:
-        """Prepare to start the ranks of `plan`.
-
-        Args:
-            node: Number of the host.
-            plan: What to start.
-            listener: Receives what happens.
-            job: What the job is called.
-            send: Sends a frame to a host.
-            is_secret_known: Whether the host has the job's secret, which then is not sent.
-        """
-        self.has_ended = False
+        self.has_ended = False  # its host has nothing of the job any more, or is lost
         self._node, self._plan, self._listener = node, plan, listener
         self._job, self._send = job, send
         self._is_secret_known = is_secret_known
@@ -58,9 +43,6 @@ class RemoteAgent:
             plan=host_plan_to_json(self._plan, self._is_secret_known),
             job=asdict(self._job),
         )
-
-    def reap(self) -> None:
-        """Do nothing: the host tells of ends."""
 
     def send_signal(self, number: int) -> None:
         """Have a signal sent to every rank that runs, and to all that they started."""
@@ -84,15 +66,8 @@ class RemoteAgent:
         """Have everything killed that is left; returns at once."""
         self._tell("end")
 
-    def close(self) -> None:
-        """Release nothing: the channel is that of the cluster."""
-
     def take(self, frame: Frame) -> None:
-        """Deal with a frame of the host.
-
-        Raises:
-            LaunchError: If the ranks cannot be started there.
-        """
+        """Deal with a frame; raise LaunchError if the ranks cannot be started there."""
         fields = frame.fields
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)

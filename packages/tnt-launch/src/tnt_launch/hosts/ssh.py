@@ -1,10 +1,31 @@
-"""The command by which ssh starts an agent, and why it did not."""
+"""How ssh starts an agent, with which variables, and why it did not."""
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+
+# They describe a host, a login or a terminal, and another host has its own.
+_OF_THE_HOST = {
+    "_",
+    *("HOME", "LOGNAME", "MAIL", "SHELL", "USER", "USERNAME"),
+    *("HOST", "HOSTNAME"),
+    *("OLDPWD", "PWD", "SHLVL"),
+    *("TEMP", "TMP", "TMPDIR"),
+    *("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "WINDOWID"),
+}
+_PREFIXES_OF_THE_HOST = ("SSH_", "XDG_")
+
+
+def carried_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that are the same on all hosts; `-x NAME` carries others. Pure."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name not in _OF_THE_HOST and not name.startswith(_PREFIXES_OF_THE_HOST)
+    }
+
 
 AGENT = "tnt_launch.hosts.host_agent"
 
@@ -14,17 +35,9 @@ _NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 def remote_command(
     interpreter: str, environment: Mapping[str, str], module: str, *arguments: str
 ) -> str:
-    """Return the command line by which a host's login shell runs a module, quoted.
-
-    Nothing secret may be in it, as all users of a host can see it. Python would import the user's
-    own modules from the folder in which it is started, so that is not the user's home.
-
-    Args:
-        interpreter: Absolute path of the Python that has tnt-launch.
-        environment: That of the launcher; its `PYTHONPATH` is needed to find tnt-launch.
-        module: A module of tnt-launch.
-        arguments: Its arguments.
-    """
+    """Return the command line by which a host's login shell runs a module, quoted."""
+    # Nothing secret may be in it, as all users of a host can see it. Python would import the user's
+    # own modules from the folder in which it is started, so that is not the user's home.
     words = ["exec"]
     folders = environment.get("PYTHONPATH")
     if folders:
@@ -33,26 +46,8 @@ def remote_command(
     return "cd / && " + shlex.join([*words, interpreter, "-m", module, *arguments])
 
 
-def ssh_command(ssh: Sequence[str], name: str, command: str) -> list[str]:
-    """Return the arguments that run a command on a host. Pure.
-
-    Args:
-        ssh: The command of the user's ssh.
-        name: Of the host, as ssh knows it.
-        command: From `remote_command`.
-    """
-    return [*ssh, name, command]
-
-
 def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
-    """Say why an agent has not come, or has gone. Pure.
-
-    Args:
-        exit_code: That of ssh, `None` if it still runs.
-        errors: What ssh, the login shell and the agent have written to stderr; if that is nothing,
-            what came in the place of the agent's messages.
-        interpreter: The Python that was to run the agent.
-    """
+    """Say why an agent has not come, or has gone, from what ssh and the host wrote. Pure."""
     lines = errors.strip().splitlines()
     last = lines[-1].strip() if lines else ""
     if "No module named" in last and "tnt_launch" in last:

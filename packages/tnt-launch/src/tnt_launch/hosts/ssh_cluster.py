@@ -1,36 +1,38 @@
-"""Hosts that are reached by ssh."""
+"""Hosts that are reached by ssh, and which of them through which."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.carried_environment import carried_environment
 from tnt_launch.hosts.cluster import Cluster, ClusterHost
 from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.local_names import is_this_host
-from tnt_launch.hosts.ssh import AGENT, remote_command, ssh_command
-from tnt_launch.hosts.tree import Branch, branches
+from tnt_launch.hosts.ssh import AGENT, carried_environment, remote_command
 from tnt_launch.log import LOGGER
+from tnt_launch.planning.addresses import is_this_host
+from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.working_folder import working_folder
 
-CONNECT_S = 60.0
-"""Time that all hosts have to be reached and to tell about themselves."""
+FAN_OUT = 32  # hosts that one process reaches itself; others are reached through these
+CONNECT_S = 60.0  # time that all hosts have to be reached and to tell about themselves
+
+
+def branches(nodes: Sequence[int], fan_out: int = FAN_OUT) -> list[Sequence[int]]:
+    """Divide hosts, each branch reached through its first, so that sizes differ by at most one."""
+    count = min(len(nodes), fan_out)
+    bounds = [len(nodes) * i // count for i in range(count + 1)] if count else []
+    return [nodes[begin:end] for begin, end in itertools.pairwise(bounds)]
 
 
 class SshCluster(Cluster):
     """The hosts that a user has named; see `Cluster`."""
 
     def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
-        """Prepare to reach the hosts of `spec`; nothing is started.
-
-        Raises:
-            LaunchError: If this host is named in two ways.
-        """
         super().__init__(spec, settings, sys.executable)
         self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
         here = [host.name for host in self.hosts if host.is_here]
@@ -46,8 +48,8 @@ class SshCluster(Cluster):
         for host in self.hosts:  # first, since it may take its time, in which nobody hears of us
             if host.is_here:
                 host.report = self._inspect_here()
-        for branch in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
-            self._start(branch)
+        for head, *below in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
+            self._start(head, below)
         return CONNECT_S
 
     def _lose_unseen(self, node: int, why: str) -> None:
@@ -68,18 +70,18 @@ class SshCluster(Cluster):
             "interpreter": list(self._spec.interpreter),
         }
 
-    def _start(self, branch: Branch) -> None:
-        self._start_child(branch.head)
-        if branch.below:
-            hosts = [[node, self.hosts[node].name] for node in branch.below]
+    def _start(self, head: int, below: Sequence[int]) -> None:
+        self._start_child(head)
+        if below:
+            hosts = [[node, self.hosts[node].name] for node in below]
             fields = {"hosts": hosts, "ssh": list(self._spec.ssh), "command": self._command}
-            self._children.send(Frame("connect", branch.head, fields))
-        for node in branch.below:
-            self._via[node] = branch.head
-            self._children.assign(node, branch.head)
+            self._children.send(Frame("connect", head, fields))
+        for node in below:
+            self._via[node] = head
+            self._children.assign(node, head)
             self._greet(node)
 
     def _start_child(self, node: int) -> None:
         name = self.hosts[node].name
-        self._children.start(node, ssh_command(self._spec.ssh, name, self._command))
+        self._children.start(node, [*self._spec.ssh, name, self._command])
         self._greet(node)

@@ -1,8 +1,7 @@
-"""The secret by which this user's launchers on several hosts know each other.
+"""The secret by which this user's launchers on several hosts know each other."""
 
-It is what `TNT_JOB_SECRET` says, or else the content of a file in the user's home, which clusters
-share among their hosts. The file is made when it is needed first, for its owner alone.
-"""
+# It is what `TNT_JOB_SECRET` says, or else the content of a file in the user's home, which clusters
+# share among their hosts. The file is made when it is needed first, for its owner alone.
 
 from __future__ import annotations
 
@@ -18,11 +17,7 @@ from tnt_launch.planning.variables import JOB_SECRET
 
 
 def user_secret(settings: Settings) -> str:
-    """Return the secret: of the settings, else of the file, which is made if there is none.
-
-    Raises:
-        LaunchError: If the file is not the user's alone, or cannot be read or made.
-    """
+    """Return the secret: of the settings, else of the file, which is made if there is none."""
     stated = settings.get(JOB_SECRET)
     if stated is not None:
         return stated

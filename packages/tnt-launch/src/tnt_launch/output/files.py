@@ -19,20 +19,13 @@ _OURS = re.compile(r"rank-\d+\.(stdout|stderr)\.log")
 _WRITE = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class OutputFiles:
-    """One file for each rank and stream, `rank-3.stdout.log`; a context manager.
+class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
+    """One file for each rank and stream, `rank-3.stdout.log`; a context manager."""
 
-    Numbers have as many digits as the largest, so that names are in the order of ranks. Files of
-    an earlier job are removed first. The folder is locked meanwhile: two jobs do not share it.
-    """
+    # Numbers have as many digits as the largest, so that names are in the order of ranks. Files of
+    # an earlier job are removed first. The folder is locked meanwhile: two jobs do not share it.
 
     def __init__(self, folder: str, ranks: Collection[int]) -> None:
-        """Create the folder, where there is none, and empty files.
-
-        Raises:
-            LaunchError: If the folder cannot be used, belongs to a running job, or has something in
-                the place of a file that is none of this user's.
-        """
         self._digits = len(str(max(ranks)))
         self._broken: set[str] = set()
         try:
@@ -51,12 +44,7 @@ class OutputFiles:
                 ) from error
             raise
 
-    def __enter__(self) -> OutputFiles:
-        """Return this."""
-        return self
-
     def __exit__(self, *_: object) -> None:
-        """Unlock the folder."""
         os.close(self._fd)
 
     def write(self, rank: int, stream: Stream, data: bytes) -> None:

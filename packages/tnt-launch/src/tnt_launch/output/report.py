@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
 
 STDERR_LINES = 30
@@ -24,35 +24,20 @@ _OF_ANOTHER_RANK = re.compile(r"\b(PeerLostError|OtherRankError|MismatchError)\b
 
 @dataclass(frozen=True)
 class RankEnd:
-    """How a rank ended.
-
-    Attributes:
-        rank: The rank.
-        host: Name of its host.
-        pid: Its process id.
-        exit_code: As in `subprocess`: negative for a signal.
-        time_s: When it ended, on the clock of `time.monotonic`.
-        told_s: When the traceback began that it wrote shortly before, `None` if there was none.
-        was_ended: Whether the launcher had sent it a signal before.
-        was_stopped: Whether it was stopped (SIGSTOP) when the launcher ended it.
-        stdout: Its last lines on stdout, as far as they were kept.
-        stderr: Its last lines on stderr.
-        why_lost: Why nothing can be known of it any more; empty if it has ended.
-        position: Where it was in its training, such as `in epoch 3, step 120`, if it is known.
-    """
+    """How a rank ended."""
 
     rank: int
     host: str
     pid: int
-    exit_code: int
-    time_s: float = 0.0
-    told_s: float | None = None
-    was_ended: bool = False
-    was_stopped: bool = False
-    stdout: str = ""
-    stderr: str = ""
-    why_lost: str = ""
-    position: str = ""
+    exit_code: int  # as in `subprocess`: negative for a signal
+    time_s: float = 0.0  # when it ended, on the clock of `time.monotonic`
+    told_s: float | None = None  # when the traceback began that it wrote shortly before
+    was_ended: bool = False  # the launcher had sent it a signal before
+    was_stopped: bool = False  # by SIGSTOP when the launcher ended it
+    stdout: str = ""  # its last lines, as far as they were kept
+    stderr: str = ""  # its last lines
+    why_lost: str = ""  # why nothing can be known of it any more
+    position: str = ""  # in its training, such as `in epoch 3, step 120`
 
     @property
     def has_failed(self) -> bool:
@@ -86,15 +71,9 @@ def tells_of_another_rank(stderr: str) -> bool:
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
-    """Find the rank that caused the failure. Pure.
-
-    Args:
-        ends: The ends of ranks in the order of time.
-
-    Returns:
-        The rank whose own error came first; if the errors of all failing ranks only tell of other
-        ranks, the first of them that ended; `None` if no rank failed.
-    """
+    """Find the rank that caused the failure, by ends in the order of time. Pure."""
+    # The rank whose own error came first; if the errors of all only tell of other ranks, the first
+    # of them that ended.
     failed = [end for end in ends if end.has_failed]
     own = sorted((end for end in failed if end.has_own_error), key=lambda end: end.failed_s)
     return next(iter(own or failed), None)
@@ -118,18 +97,10 @@ def exit_text(exit_code: int) -> str:
 def report_failure(
     cause: RankEnd, ends: Sequence[RankEnd], working_directory: str = "", script: str = ""
 ) -> str:
-    """Return the report of a failed job. Pure.
-
-    The first line names the rank that failed first, what happened and the user's own line. Its
-    output and traceback follow, then a line for each other rank. The last line is the cause again,
-    since a terminal shows the end of the text.
-
-    Args:
-        cause: From `first_failure`.
-        ends: The ends of all ranks.
-        working_directory: Folder of the job; files below it are named relative to it.
-        script: What the ranks run; named if a traceback has no line of the user's own.
-    """
+    """Return the report of a failed job. Pure."""
+    # The first line names the rank that failed first, what happened and the user's own line. Its
+    # output and traceback follow, then a line for each other rank. The last line is the cause
+    # again, since a terminal shows the end of the text.
     blamed = "failed first" if not cause.only_lost_a_peer else "was the first to report a lost peer"
     traceback = last_traceback(cause.stderr)
     exception = exception_line(traceback)

@@ -1,50 +1,65 @@
-"""Decide what of the output of every rank is shown, held back, or kept for the report."""
+"""Decide what of the output of every rank is shown, with which label, or kept for the report."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import STREAMS, OutputFiles, Stream
-from tnt_launch.output.labels import LISTED, Labels, is_coloured
 from tnt_launch.output.same_lines import SameLines, SharedLine
 from tnt_launch.output.sink import LineMixer, Sink, is_same_file
-from tnt_launch.output.stream import LineSplitter, Tail, TracebackHold
-from tnt_launch.output.tensorflow_log import TensorFlowLogFilter
+from tnt_launch.output.stream import LineSplitter, Tail, TensorFlowLogFilter, TracebackHold
 
-HIGH_WATER = 1 << 20
-"""Pending bytes from which the ranks' output is not read any more."""
+_COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
+LISTED = 3  # ranks that are listed one by one; more are written as ranges
+
+
+class Labels:
+    """Labels of the ranks of a job."""
+
+    def __init__(self, hosts: Mapping[int, str], *, is_coloured: bool = False) -> None:
+        self._hosts = hosts if len(set(hosts.values())) > 1 else {}
+        self._is_coloured = is_coloured
+
+    def of(self, ranks: Sequence[int]) -> bytes:
+        """Return the label, with a blank, of lines that ranks have written, ascending. Pure."""
+        hosts = {self._hosts[rank] for rank in ranks if rank in self._hosts}
+        numbers = ",".join(map(str, ranks)) if len(ranks) <= LISTED else format_ranges(ranks)
+        # Ranks of several hosts are told by their numbers alone.
+        label = f"[{numbers}{'@' + hosts.pop() if len(hosts) == 1 else ''}]"
+        if self._is_coloured and len(ranks) == 1:
+            label = f"\x1b[{_COLOURS[ranks[0] % len(_COLOURS)]}m{label}\x1b[0m"
+        return f"{label} ".encode()
+
+
+def is_coloured(fd: int, environment: Mapping[str, str]) -> bool:
+    """Return whether to write colours to a descriptor: a terminal whose user has not refused."""
+    has_colours = environment.get("TERM", "dumb") != "dumb" and not environment.get("NO_COLOR")
+    return has_colours and os.isatty(fd)
+
+
+HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is not read any more
 
 STDOUT, STDERR = 1, 2
 
 
 class OutputRouter:
-    """Take the bytes of all ranks and show the right ones. Not thread-safe.
+    """Take the bytes of all ranks and show the right ones. Not thread-safe."""
 
-    stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank, or
-    only kept. stderr of rank 0 passes, that of the others is shown by lines, equal ones of several
-    ranks once. The last lines of everything that comes through here are kept for the report, and
-    all of it goes to the files, if there are any.
-    """
+    # stdout of rank 0 passes unchanged; that of the others is shown by lines, each with its rank,
+    # or only kept. stderr of rank 0 passes, that of the others is shown by lines, equal ones of
+    # several ranks once. The last lines of everything that comes through here are kept for the
+    # report, and all of it goes to the files, if there are any.
 
     def __init__(
         self,
         shows_all_output: bool,
-        tensorflow_log_level: int = 0,
+        tensorflow_log_level: int = 0,  # lines that TensorFlow logs below it are removed
         hosts: Mapping[int, str] | None = None,
         files: OutputFiles | None = None,
-        terminal: int | None = None,
+        terminal: int | None = None,  # the terminal, if stdout is a copy of it
     ) -> None:
-        """Write to this process's stdout and stderr.
-
-        Args:
-            shows_all_output: Whether the stdout of ranks other than 0 is shown.
-            tensorflow_log_level: Lines that TensorFlow logs below this level are removed from
-                stderr; 0 keeps all.
-            hosts: The host of each rank.
-            files: What else gets all output.
-            terminal: Descriptor of the terminal, if stdout is a copy of it.
-        """
         self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
         self._files = files
@@ -99,14 +114,8 @@ class OutputRouter:
             self._show(rank, stream, data, now)
 
     def finish_rank(self, rank: int, is_traceback_shown: bool, now: float) -> None:
-        """Deal with what is left of a rank that has ended.
-
-        Args:
-            rank: The rank.
-            is_traceback_shown: Whether to show a traceback that is held back; no if it is the
-                reason of the end, which the report shows.
-            now: Present time.
-        """
+        """Deal with what is left of a rank that has ended."""
+        # A traceback held back is not shown if it is the reason of the end: the report has it.
         log_filter = self._log_filters.pop(rank, None)
         if log_filter is not None:
             self._take_filtered(rank, "stderr", log_filter.finish(), now)

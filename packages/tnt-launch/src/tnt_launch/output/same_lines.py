@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 WINDOW_S = 0.2
-MAX_PENDING = 10_000
-"""Lines that may wait; with more, the oldest do not wait any longer."""
+MAX_PENDING = 10_000  # lines that may wait; with more, the oldest do not wait any longer
 
 
 @dataclass(frozen=True)
@@ -20,14 +19,12 @@ class SharedLine:
 
 
 class SameLines:
-    """Hold lines for a moment, to find those that others write too.
+    """Hold lines for a moment, to find those that others write too."""
 
-    A line is given out when all ranks have written it, or when it has waited for `WINDOW_S`; those
-    of one rank in their order. The cost of a line does not depend on the number of ranks.
-    """
+    # A line is given out when all ranks have written it, or when it has waited for `WINDOW_S`;
+    # those of one rank in their order. The cost of a line does not depend on the number of ranks.
 
     def __init__(self, ranks: Collection[int]) -> None:
-        """Expect lines of some ranks; those of others do not wait for anybody."""
         self._expected = set(ranks)
         self._waiting: dict[int, deque[bytes]] = {}
         self._heads: dict[bytes, set[int]] = {}  # next lines, and whose they are

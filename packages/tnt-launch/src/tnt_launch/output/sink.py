@@ -16,14 +16,12 @@ HOLD_S = 1.0
 
 
 class Sink:
-    """Bytes on their way to one file descriptor, written when it is ready. Not thread-safe.
+    """Bytes on their way to one file descriptor, written when it is ready. Not thread-safe."""
 
-    The descriptor stays in blocking mode, since other processes share it: instead, at most as much
-    is written as a ready pipe is known to take.
-    """
+    # The descriptor stays in blocking mode, since other processes share it: instead, at most as
+    # much is written as a ready pipe is known to take.
 
     def __init__(self, fd: int) -> None:
-        """Write to `fd`, which stays open and with its owner."""
         self.fd = fd
         self.num_pending = 0
         self._parts: deque[bytes] = deque()
@@ -68,14 +66,12 @@ class Sink:
 
 
 class LineMixer:
-    """Pass one stream on unchanged and insert whole lines of others between its lines.
+    """Pass one stream on unchanged and insert whole lines of others between its lines."""
 
-    Lines of others wait while the passing stream is in the middle of a line, but at most `HOLD_S`:
-    then that line is broken, so that a progress bar does not hide messages.
-    """
+    # Lines of others wait while the passing stream is in the middle of a line, but at most
+    # `HOLD_S`: then that line is broken, so that a progress bar does not hide messages.
 
     def __init__(self, sink: Sink) -> None:
-        """Write to `sink`."""
         self.sink = sink
         self._is_in_line = False
         self._held: list[bytes] = []
@@ -103,11 +99,7 @@ class LineMixer:
         self._held.append(line)
 
     def tick(self, now: float) -> float | None:
-        """Write lines that have waited long enough.
-
-        Returns:
-            When to call again, on the clock of `now`, or `None` if at no certain time.
-        """
+        """Write lines that have waited long enough; return when to call again, if that is known."""
         if not self._held:
             return None
         if now < self._held_since + HOLD_S:

@@ -32,11 +32,7 @@ _NOT_THE_USERS = re.compile(
 
 
 def last_traceback(text: str) -> str:
-    """Cut the last traceback out of `text`, with the exceptions that it was raised from. Pure.
-
-    Returns:
-        From the first line of the traceback to the end of `text`; empty if there is none.
-    """
+    """Cut the last traceback, with what it was raised from, out of `text`, up to its end. Pure."""
     lines = text.splitlines()
     starts = [index for index, line in enumerate(lines) if line in (_HEADER, _GROUP_HEADER)]
     if not starts:
@@ -48,15 +44,9 @@ def last_traceback(text: str) -> str:
 
 
 def exception_line(traceback: str) -> str:
-    """Return type and message of the exception, the first line of it if there are more. Pure.
-
-    Where TensorFlow puts a heading and the stack of an operation before the message, these are
-    left out. Where Keras names a layer before the message, that is one line with it.
-
-    Args:
-        traceback: From `last_traceback`. What follows the exception (more lines of its message,
-            its notes, other output) is left out.
-    """
+    """Return type and message of the exception, the first line of it if there are more. Pure."""
+    # Where TensorFlow puts a heading and the stack of an operation before the message, these are
+    # left out. Where Keras names a layer before the message, that is one line with it.
     *_, last = ([], *_parts(traceback))
     exception = last[_number_of_frame_lines(last) :]
     line = "".join(exception[:1])
@@ -70,17 +60,10 @@ def exception_line(traceback: str) -> str:
 
 
 def user_line(traceback: str, working_directory: str, script: str) -> str:
-    """Find the line of the user's own code that failed, as `train.py:12`. Pure.
-
-    That is the innermost frame outside Python's library, installed packages and Tarantella itself,
-    be it in the stack that TensorFlow tells in the message of an operation's error.
-    Exceptions from which the last one was raised are looked at if that one has no such frame.
-
-    Args:
-        traceback: From `last_traceback`.
-        working_directory: Folder of the job; files below it are named relative to it.
-        script: What to name if there is no such frame.
-    """
+    """Find the line of the user's own code that failed, as `train.py:12`. Pure."""
+    # That is the innermost frame outside Python's library, installed packages and Tarantella
+    # itself, be it in the stack that TensorFlow tells in the message of an operation's error.
+    # Exceptions from which the last one was raised are looked at if that one has no such frame.
     for part in reversed(list(_parts(traceback))):
         for file, line in reversed(_frames(part)):
             if not _NOT_THE_USERS.search(file):
@@ -144,10 +127,7 @@ def _is_exception(line: str) -> bool:
 
 
 def _syntax_error(lines: list[str]) -> str:
-    """Return the end of `lines` if it tells of a script that cannot be compiled.
-
-    Python prints no header before such an error.
-    """
+    """Return the end of `lines` if it tells of a script that cannot be compiled: without header."""
     for begin, line in enumerate(lines):
         match = _FRAME.fullmatch(line)
         if match is not None and match[3] is None:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.host_facts import LOOPBACK
+
+LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True)
-class OwnAddress:
-    """An IP address of a host.
-
-    Attributes:
-        interface: Name of the network interface that has it.
-        address: The address.
-    """
+class OwnAddress(NamedTuple):
+    """An IP address of a host."""
 
     interface: str
     address: str
@@ -30,37 +28,24 @@ class OwnAddress:
 
 @dataclass(frozen=True)
 class HostAddresses:
-    """What is known of the addresses of a host.
+    """What is known of the addresses of a host."""
 
-    Attributes:
-        own: Those that it has.
-        reached_at: That at which the launcher has reached it, empty if that is not known.
-        reached_from: That from which the launcher has reached it, empty if that is not known.
-    """
+    own: tuple[OwnAddress, ...] = ()
+    reached_at: str = ""  # that at which the launcher has reached it
+    reached_from: str = ""  # that from which the launcher has reached it
 
-    own: tuple[OwnAddress, ...]
-    reached_at: str = ""
-    reached_from: str = ""
+    def __post_init__(self) -> None:
+        # JSON knows lists only.
+        object.__setattr__(self, "own", tuple(OwnAddress(*own) for own in self.own))
 
 
 def choose_addresses(
     names: Sequence[str], hosts: Sequence[HostAddresses], interface: str = ""
 ) -> list[str]:
-    """Choose the address of every host at which the others reach it. Pure.
-
-    On the interface that the user gives; else the address by which the launcher has reached the
-    host; the launcher's own host by what the others have seen of it; else the first address that is
-    not loopback. Names of one host, which all have the same addresses, may have loopback if there
-    is nothing else.
-
-    Args:
-        names: Names of the hosts, for errors.
-        hosts: What is known of their addresses.
-        interface: Name of a network interface, an address, or a network such as `10.0.0.0/8`.
-
-    Raises:
-        LaunchError: If a host has no such address.
-    """
+    """Choose the address of every host at which the others reach it. Pure."""
+    # On the interface that the user gives; else the address by which the launcher has reached the
+    # host; the launcher's own host by what the others have seen of it; else the first that is not
+    # loopback. Names of one host may have loopback if there is nothing else.
     are_one = all(set(host.own) == set(hosts[0].own) for host in hosts)
     if interface:
         return [
@@ -109,3 +94,33 @@ def _is_in(address: str, network: str) -> bool:
         return ipaddress.ip_address(address) in ipaddress.ip_network(network, strict=False)
     except ValueError:
         return False
+
+
+def own_addresses() -> tuple[OwnAddress, ...]:
+    """Return the IP addresses of this host, without those of one link only."""
+    import psutil
+
+    found = []
+    for interface, entries in psutil.net_if_addrs().items():
+        for entry in entries:
+            if entry.family in (socket.AF_INET, socket.AF_INET6):
+                address = entry.address.partition("%")[0]
+                if not ipaddress.ip_address(address).is_link_local:
+                    found.append(OwnAddress(interface, address))
+    return tuple(found)
+
+
+def is_this_host(name: str) -> bool:
+    """Return whether a name means this host, so that no ssh is needed; may ask a name server."""
+    # A name with a user, and one that only ssh knows, do not.
+    own_name = os.uname().nodename.lower()
+    if name.lower() in ("localhost", own_name, own_name.partition(".")[0]):
+        return True
+    if "@" in name:
+        return False
+    try:
+        found = socket.getaddrinfo(name.strip("[]"), None, type=socket.SOCK_STREAM)
+    except OSError:
+        return False
+    own = {entry.address for entry in own_addresses()}
+    return bool(found) and all(str(entry[4][0]).partition("%")[0] in own for entry in found)

@@ -1,13 +1,4 @@
-"""Which CPUs and which memory each rank of a host is kept on, and how many threads that gives it.
-
-By default ranks on CPUs are kept on NUMA nodes where a host has several, all with equally many
-cores, and the ranks divide evenly among them: memory of another node is slow, and every node gets
-the same work. Nothing narrower is a default, and nothing at all on a host with one node: two jobs
-on a host know nothing of each other and would take the same cores, while others stay idle. For the
-same reason a container with a quota of CPU time, which shares its cores with others, keeps them
-all. Ranks on GPUs are not kept anywhere either, as nothing is known here of which node is near to a
-GPU.
-"""
+"""Which CPUs and memory each rank of a host is kept on, and how many threads that gives it."""
 
 from __future__ import annotations
 
@@ -16,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.hardware import Hardware
+from tnt_launch.planning.host_facts import Hardware
 from tnt_launch.planning.spec import LaunchSpec
 
 _PINNING = "--pin-to-socket and --pin-memory-to-socket"
@@ -26,46 +17,25 @@ _PINNING = "--pin-to-socket and --pin-memory-to-socket"
 
 @dataclass(frozen=True)
 class Binding:
-    """What a rank is kept on.
+    """What a rank is kept on."""
 
-    Attributes:
-        place: In words, for `--report-bindings`.
-        cpus: CPUs that the launcher itself keeps it on, ascending; empty for all.
-        prefix: Words in front of its command, which keep it somewhere instead.
-        threads: Threads that have a core each; `None` leaves the number to TensorFlow.
-    """
-
-    place: str = "not bound"
+    place: str = "not bound"  # in words, for `--report-bindings`
+    # those that the launcher itself keeps it on, ascending; empty for all
     cpus: tuple[int, ...] = ()
-    prefix: tuple[str, ...] = ()
-    threads: int | None = None
+    prefix: tuple[str, ...] = ()  # words in front of its command, which keep it somewhere instead
+    threads: int | None = None  # that have a core each; `None` leaves the number to TensorFlow
 
 
 @dataclass(frozen=True)
 class HostBinding:
-    """What the ranks of a host are kept on.
-
-    Attributes:
-        ranks: One entry for each local rank.
-        warning: What the user should know, or an empty string.
-    """
+    """What the ranks of a host are kept on."""
 
     ranks: tuple[Binding, ...]
     warning: str = ""
 
 
 def bind(spec: LaunchSpec, hardware: Hardware, local_size: int, uses_gpus: bool) -> HostBinding:
-    """Choose what each rank of a host is kept on. Pure.
-
-    Args:
-        spec: What the user asked for.
-        hardware: What the host has.
-        local_size: Ranks on it.
-        uses_gpus: Whether they run on GPUs.
-
-    Raises:
-        LaunchError: If the host has too few cores or NUMA nodes, or no numactl.
-    """
+    """Choose what each rank of a host is kept on. Pure."""
     share = max(1, hardware.num_cores // local_size)
     if spec.pin_to_socket or spec.pin_memory_to_socket:
         return _pin(spec, hardware, local_size, share)
@@ -87,6 +57,10 @@ def bind(spec: LaunchSpec, hardware: Hardware, local_size: int, uses_gpus: bool)
 
 
 def _default(hardware: Hardware, local_size: int, uses_gpus: bool) -> str:
+    # Memory of another node is slow, and every node is to get the same work. Nothing narrower is a
+    # default, and nothing at all on one node: two jobs on a host know nothing of each other and
+    # would take the same cores, while others stay idle. A container with a quota of CPU time shares
+    # its cores in the same way. Of GPUs it is not known here which node is near.
     nodes = _grouped(hardware.cpus, by_node=True)
     has_quota = hardware.num_cores < len(hardware.cpus)
     if uses_gpus or has_quota or len(nodes) < 2 or local_size % len(nodes) != 0:

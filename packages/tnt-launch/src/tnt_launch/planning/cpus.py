@@ -12,39 +12,24 @@ DEVICES = Path("/sys/devices/system")
 
 
 class Cpu(NamedTuple):
-    """A CPU, as Linux numbers it; a core has several if it runs several threads.
-
-    Attributes:
-        number: Its number.
-        core: The lowest number of the CPUs of its physical core, which stands for the core.
-        package: Number of the chip, which sits in a socket.
-        node: Number of the NUMA node.
-    """
+    """A CPU, as Linux numbers it; a core has several if it runs several threads."""
 
     number: int
-    core: int
-    package: int
-    node: int
+    core: int  # the lowest number of its CPUs, which stands for the core
+    package: int  # number of the chip, which sits in a socket
+    node: int  # number of the NUMA node
 
 
 def usable_cpus(root: Path = DEVICES) -> tuple[Cpu, ...]:
-    """List the CPUs that this process may use, ascending by number. Local.
-
-    That is its affinity, from which the kernel takes away what the control group (a container, a
-    batch job) does not allow.
-
-    Args:
-        root: The folder in which the kernel describes CPUs and NUMA nodes.
-    """
+    """List the CPUs that this process may use, ascending by number. Local."""
+    # That is its affinity, from which the kernel takes what the control group does not allow.
     return describe_cpus(os.sched_getaffinity(0), root)
 
 
 def describe_cpus(numbers: Collection[int], root: Path) -> tuple[Cpu, ...]:
-    """Say of each CPU where it lies, ascending by number; see `usable_cpus`. Local.
-
-    What the kernel does not say, as in some containers, is taken as one node and one package, with
-    a core for each CPU.
-    """
+    """Say of each CPU where it lies, ascending by number; see `usable_cpus`. Local."""
+    # What the kernel does not say, as in some containers, is taken as one node and one package,
+    # with a core for each CPU.
     node_of = {
         cpu: int(folder.name.removeprefix("node"))
         for folder in (root / "node").glob("node[0-9]*")

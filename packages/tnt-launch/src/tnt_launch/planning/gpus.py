@@ -16,15 +16,7 @@ KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
 def find_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """List the GPUs that a process started here would see; may start `nvidia-smi`. Local.
-
-    Args:
-        environment: Where lists of visible devices are looked up.
-
-    Returns:
-        The names by which `CUDA_VISIBLE_DEVICES` or, where there is no NVIDIA GPU,
-        `HIP_VISIBLE_DEVICES` shows each of them.
-    """
+    """List the GPUs that a process would see, by the names that CUDA or HIP uses. Local."""
     num_nvidia = installed_gpus()
     if num_nvidia > 0:
         return visible_gpus(num_nvidia, environment)
@@ -32,30 +24,20 @@ def find_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def visible_gpus(num_installed: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """List the GPUs that CUDA would show. Pure.
-
-    CUDA reads `CUDA_VISIBLE_DEVICES` from the left and stops at the first entry that names no GPU.
-    """
+    """List the GPUs that CUDA would show: up to the first entry that names none. Pure."""
     return _shown(num_installed, environment.get("CUDA_VISIBLE_DEVICES"))
 
 
 def visible_amd_gpus(num_installed: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """List the GPUs that HIP would show. Pure.
-
-    The runtime below HIP keeps those of `ROCR_VISIBLE_DEVICES`. HIP numbers what is left anew, and
-    takes of it what `HIP_VISIBLE_DEVICES` says, or else `CUDA_VISIBLE_DEVICES`.
-    """
+    """List the GPUs that HIP would show. Pure."""
+    # The runtime below HIP keeps those of `ROCR_VISIBLE_DEVICES`. HIP numbers what is left anew.
     num_left = len(_shown(num_installed, environment.get("ROCR_VISIBLE_DEVICES")))
     listed = environment.get("HIP_VISIBLE_DEVICES", environment.get("CUDA_VISIBLE_DEVICES"))
     return _shown(num_left, listed)
 
 
 def stated_gpus(count: int, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """List the `count` GPUs that the user states with `TNT_GPUS_PER_NODE`. Pure.
-
-    Raises:
-        LaunchError: If the user's list of visible devices is shorter.
-    """
+    """List the `count` GPUs that the user states with `TNT_GPUS_PER_NODE`. Pure."""
     lists = {name: entries_of(environment[name]) for name in _LISTS if name in environment}
     for name, entries in lists.items():
         if len(entries) < count:
@@ -112,14 +94,9 @@ def installed_gpus(proc: Path = NVIDIA_PROC) -> int:
 
 
 def installed_amd_gpus(nodes: Path = KFD_NODES) -> int:
-    """Count the AMD GPUs of this host as its driver tells. Local.
-
-    The driver describes CPUs, which have no SIMD units of this kind, as well. A container cannot
-    read what describes a GPU that was not given to it.
-
-    Args:
-        nodes: Where the driver has a folder for each device.
-    """
+    """Count the AMD GPUs of this host as its driver tells. Local."""
+    # The driver describes CPUs, which have no such SIMD units, as well. A container cannot read
+    # what describes a GPU that was not given to it.
     lines = (
         line.split()
         for folder in nodes.glob("[0-9]*")

@@ -1,15 +1,60 @@
-"""The hosts of a job, from a host file or from `-H`."""
+"""The hosts of a job, from a host file or from `-H`, with ranges as of Slurm: `node[01-16,20]`."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, product
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.host_ranges import expand_ranges
-from tnt_launch.planning.user_file import read_user_file
+from tnt_launch.planning.paths import read_user_file
+
+MAX_HOSTS_OF_A_NAME = 65_536
+
+_BRACKETS = re.compile(r"\[([^\[\]]*)\]")
+_RANGE = re.compile(r"(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Range:
+    numbers: range
+    digits: int  # at least
+
+    def texts(self) -> list[str]:
+        return [f"{number:0{self.digits}}" for number in self.numbers]
+
+
+def expand_ranges(name: str) -> list[str]:
+    """Return the hosts for which a name stands; none if it is malformed, or too many. Pure."""
+    # The grammar is that of `scontrol show hostnames`, which allows brackets only at the end. All
+    # numbers of a range have at least the digits of its first one. With several pairs of brackets
+    # the last varies fastest.
+    texts, lists = _BRACKETS.split(name)[::2], _BRACKETS.split(name)[1::2]
+    if any(mark in text for text in texts for mark in "[],"):
+        return []
+    ranges = [[_read_range(item) for item in each.split(",")] for each in lists]
+    if any(not each.numbers for each in chain.from_iterable(ranges)):
+        return []
+    if math.prod(sum(len(r.numbers) for r in each) for each in ranges) > MAX_HOSTS_OF_A_NAME:
+        return []
+    numbers = [list(chain.from_iterable(r.texts() for r in each)) for each in ranges]
+    parts = [texts[:1]]
+    for each, text in zip(numbers, texts[1:], strict=True):
+        parts.append([number + text for number in each])
+    return ["".join(each) for each in product(*parts)]
+
+
+def _read_range(text: str) -> _Range:
+    """Return the range that a text stands for, an empty one if it is malformed."""
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        return _Range(range(0), 0)
+    first, last = int(found["first"]), int(found["last"] or found["first"])
+    return _Range(range(first, last + 1), len(found["first"]))
+
 
 MAX_RANKS_PER_NODE = 256
 
@@ -25,15 +70,10 @@ _IPV6 = re.compile(rf"(?P<user>(?:{_USER}@)?)(?:(?P<bare>{_ADDRESS})|\[(?P<quote
 
 @dataclass(frozen=True)
 class HostSlots:
-    """A host on which ranks are to run.
+    """A host on which ranks are to run."""
 
-    Attributes:
-        name: As ssh takes it: a name or address, IPv6 without brackets, with `user@` if given.
-        slots: The most ranks on it, `None` if nothing was said.
-    """
-
-    name: str
-    slots: int | None = None
+    name: str  # as ssh takes it, with `user@` if given; IPv6 without brackets
+    slots: int | None = None  # the most ranks on it, if anything was said
 
     @property
     def user(self) -> str:
@@ -47,11 +87,7 @@ class HostSlots:
 
 
 def read_hostfile(path: str) -> tuple[HostSlots, ...]:
-    """Read a host file; see `parse_hostfile`. Local.
-
-    Raises:
-        LaunchError: If it cannot be read, is malformed or names no host.
-    """
+    """Read a host file; see `parse_hostfile`. Local."""
     if os.path.isdir(path):
         raise LaunchError(f"the host file {path!r} is a directory. Name a file.")
     text = read_user_file(path, f"the host file {path!r}")
@@ -59,18 +95,7 @@ def read_hostfile(path: str) -> tuple[HostSlots, ...]:
 
 
 def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:
-    """Read the lines of a host file, in their order, hosts named twice included. Pure.
-
-    A line is a host, with `slots=N` or `:N` behind it if wanted; `#` begins a comment.
-    `node[01-16,20]` stands for 17 hosts, each with these slots.
-
-    Args:
-        text: Content of the file.
-        path: Its name, for errors.
-
-    Raises:
-        LaunchError: If a line is malformed, or there is no host.
-    """
+    """Read the lines of a host file, in their order, hosts named twice included. Pure."""
     found: list[HostSlots] = []
     for number, line in enumerate(text.split("\n"), start=1):
         item = line.partition("#")[0].strip()
@@ -82,11 +107,7 @@ def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:
 
 
 def parse_host_list(text: str) -> tuple[HostSlots, ...]:
-    """Read a list as `-H` takes it, `a:2,b:2`. Pure.
-
-    Raises:
-        LaunchError: If an entry is malformed.
-    """
+    """Read a list as `-H` takes it, `a:2,b:2`. Pure."""
     found: list[HostSlots] = []
     for item in _COMMAS_BETWEEN_HOSTS.split(text):
         found += _parse_item(item.strip(), f"-H {text!r}")
@@ -94,17 +115,9 @@ def parse_host_list(text: str) -> tuple[HostSlots, ...]:
 
 
 def merge_hosts(entries: Iterable[HostSlots]) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Let every host appear once, where it was first named. Pure.
-
-    Slots of a host that is named again are added up, as mpirun does; an entry without slots then
-    says nothing new.
-
-    Returns:
-        The hosts, and what a DEBUG message may tell.
-
-    Raises:
-        LaunchError: If a host gets too many slots, or is named with two users.
-    """
+    """Let every host appear once, where it was first named; return remarks for DEBUG too. Pure."""
+    # Slots of a host that is named again are added up, as mpirun does; an entry without slots then
+    # says nothing new.
     merged: dict[str, HostSlots] = {}
     remarks: list[str] = []
     for entry in entries:

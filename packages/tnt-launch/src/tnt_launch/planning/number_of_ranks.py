@@ -11,17 +11,10 @@ from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 
 @dataclass(frozen=True)
 class RankChoice:
-    """The outcome of `choose_ranks`.
-
-    Attributes:
-        per_node: Ranks on each host.
-        gpus_per_node: GPUs used on each host, 0 if the ranks run on CPUs.
-        warning: What the user should know, or an empty string.
-        note: What may interest the user, or an empty string.
-    """
+    """The outcome of `choose_ranks`."""
 
     per_node: int
-    gpus_per_node: int
+    gpus_per_node: int  # 0 if the ranks run on CPUs
     warning: str = ""
     note: str = ""
 
@@ -38,14 +31,6 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
     | yes          | p               | G < p  | p              | CPU, with a warning |
     | no           | -               | any    | 1              | CPU    |
     | no           | p               | any    | p              | CPU    |
-
-    Args:
-        allow_gpus: Whether GPUs may be used.
-        asked: Ranks per host that the user asked for, or `None`.
-        num_gpus: GPUs that a process on the host would see.
-
-    Raises:
-        LaunchError: If there are more GPUs than a host may have ranks and `asked` is `None`.
     """
     if not allow_gpus:
         return RankChoice(asked or 1, 0)
@@ -68,16 +53,9 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
 
 @dataclass(frozen=True)
 class JobRanks:
-    """The outcome of `ranks_of_hosts`.
+    """The outcome of `ranks_of_hosts`."""
 
-    Attributes:
-        per_host: Ranks on each host, in the order of the hosts, each at least 1.
-        uses_gpus: Whether every rank has a GPU; if not, all run on CPUs.
-        warnings: What the user should know.
-        notes: What may interest the user.
-    """
-
-    per_host: tuple[int, ...]
+    per_host: tuple[int, ...]  # in the order of the hosts, each at least 1
     uses_gpus: bool
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -86,22 +64,10 @@ class JobRanks:
 def ranks_of_hosts(
     hosts: Sequence[HostSlots], allow_gpus: bool, asked: int | None, num_gpus: Sequence[int]
 ) -> JobRanks:
-    """Decide how many ranks run on each of several hosts, by the rules of `choose_ranks`. Pure.
-
-    A number that was asked for is that of every host; without it a host gets as many ranks as it
-    has slots, and one that states none gets one rank for each GPU, or one. All ranks of a job run
-    on the same kind of device: if one host has fewer GPUs than ranks, all run on CPUs.
-
-    Args:
-        hosts: The hosts, at least one.
-        allow_gpus: Whether GPUs may be used.
-        asked: Ranks per host that the user asked for, or `None`.
-        num_gpus: GPUs that a process on each host would see.
-
-    Raises:
-        LaunchError: If a host has fewer slots than ranks asked for, or more GPUs than it may have
-            ranks.
-    """
+    """Decide how many ranks run on each of several hosts, by the rules of `choose_ranks`. Pure."""
+    # A number that was asked for is that of every host; without it a host gets as many ranks as it
+    # has slots, and one that states none gets one rank for each GPU, or one. All ranks of a job run
+    # on the same kind of device: if one host has fewer GPUs than ranks, all run on CPUs.
     _check_slots(hosts, asked)
     choices = [
         choose_ranks(allow_gpus, asked if asked is not None else host.slots, count)

@@ -5,26 +5,17 @@ from __future__ import annotations
 import os
 
 from tnt_launch.log import LOGGER, configure_logging, write_to_stderr
-from tnt_launch.planning.hardware import inspect_host
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import HostFacts, inspect_host
+from tnt_launch.planning.paths import find_temporary_folder, working_folder
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
 from tnt_launch.planning.settings import Settings, read_settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
-from tnt_launch.planning.temporary_folder import find_temporary_folder
-from tnt_launch.planning.ucx import make_job_secret
+from tnt_launch.planning.transports import make_job_secret
 from tnt_launch.planning.variables import LOG_LEVEL
-from tnt_launch.planning.working_folder import working_folder
 
 
 def settings_and_log(spec: LaunchSpec) -> Settings:
-    """Read the settings with this process's environment, and set the log up by them.
-
-    Args:
-        spec: What the user asked for.
-
-    Raises:
-        LaunchError: If a variable is malformed.
-    """
+    """Read the settings with this process's environment, and set the log up by them."""
     settings = read_settings(spec, os.environ)
     log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
     for remark in spec.remarks:
@@ -44,14 +35,7 @@ def tell_remarks(spec: LaunchSpec, plan: LaunchPlan) -> None:
 
 
 def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
-    """Plan a job with this process's environment and folder, and log what the plan remarks.
-
-    Args:
-        spec: What the user asked for; it names no hosts.
-
-    Raises:
-        LaunchError: If the job cannot be planned as asked for.
-    """
+    """Plan a job with this process's environment and folder, and log what the plan remarks."""
     check_program(spec)
     settings = settings_and_log(spec)
     hardware = inspect_host(settings, os.environ, spec.allow_gpus)

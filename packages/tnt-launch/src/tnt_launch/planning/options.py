@@ -1,30 +1,73 @@
-"""From the words of a command line to the `LaunchSpec` that they mean."""
+"""From the words of a command line, and the files that they name, to the `LaunchSpec` meant."""
 
 from __future__ import annotations
 
 import argparse
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.exports import parse_export, read_env_file
 from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
+from tnt_launch.planning.paths import read_user_file
 from tnt_launch.planning.spec import SSH, LaunchSpec, Meeting
 
+
+def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure."""
+    name, equals, value = item.partition("=")
+    if equals:
+        return name, value
+    if name not in environment:
+        raise LaunchError(
+            f"-x needs KEY=VALUE, or the NAME of a variable that is set here, several separated by "
+            f"spaces, values with spaces in quotes. Received: {item!r}. If that is the script, "
+            f"write -- before it."
+        )
+    return name, environment[name]
+
+
+def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """Read a file of variables; see `parse_env_file`. Local."""
+    text = read_user_file(path, f"--env-file {path!r}", newline="")
+    return tuple(parse_env_file(text, path, environment))
+
+
+def parse_env_file(
+    text: str, path: str, environment: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Read lines of `KEY=VALUE` exactly as docker reads an `--env-file`. Pure."""
+    # Quotes belong to the value, and so do blanks behind it and `#`. Empty lines and lines that
+    # begin with `#` say nothing. A `NAME` alone copies the launcher's variable if it is set.
+    for number, line in enumerate(text.split("\n"), start=1):
+        entry = line.removesuffix("\r").lstrip()
+        if not entry or entry.startswith("#"):
+            continue
+        name, equals, value = entry.partition("=")
+        if not name or len(name.split()) != 1 or name != name.strip():
+            raise LaunchError(
+                f"line {number} of --env-file {path!r} is malformed: it needs KEY=VALUE, without "
+                f"blanks around KEY. Received: {entry!r}."
+            )
+        if equals:
+            yield name, value
+        elif name in environment:
+            yield name, environment[name]
+
+
+# First words that are no scripts; a script of that name is written as `./doctor` or behind --.
 SUBCOMMANDS = ("doctor", "verify")
-"""First words that are no scripts; a script of that name is written as `./doctor` or behind --."""
+
+_AS_GIVEN = (
+    *("log_level", "log_on_all_devices", "output_on_all_devices", "output_dir", "timeout_s"),
+    *("fusion_threshold_kb", "wire_dtype", "probe", "check_steps", "explain_steps", "interface"),
+    *("bind_to", "pin_to_socket", "pin_memory_to_socket", "report_bindings"),
+)
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """Parse options up to the script; everything behind `--` is left alone. Pure.
-
-    Returns:
-        The options. `subcommand` is one of `SUBCOMMANDS` or empty; its arguments are in `program`.
-
-    Raises:
-        LaunchError: If the command line cannot be understood.
-    """
+    """Parse options up to the script; everything behind `--` is left alone. Pure."""
+    # `subcommand` becomes one of `SUBCOMMANDS`, with its arguments in `program`, or empty.
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
     options = parser.parse_args(arguments[:position])
@@ -51,15 +94,7 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
 
 
 def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:
-    """Turn parsed options into a spec; reads the files that they name. Local.
-
-    Args:
-        options: From `parse_arguments`.
-        environment: The launcher's own variables, some of which the options may copy.
-
-    Raises:
-        LaunchError: If an option's value is malformed or out of range.
-    """
+    """Turn parsed options into a spec; reads the files that they name. Local."""
     hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return LaunchSpec(
         program=tuple(options.program),
@@ -68,41 +103,20 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         else _command("--python-interpreter", options.python_interpreter),
         ranks_per_node=read_number_of_ranks(options.ranks_per_node),
         allow_gpus=not options.no_gpu,
-        log_level=options.log_level,
-        log_on_all_devices=options.log_on_all_devices,
-        output_on_all_devices=options.output_on_all_devices,
         exports=tuple(
             [entry for path in options.env_files for entry in read_env_file(path, environment)]
             + [parse_export(item, environment) for items in options.exports for item in items]
         ),
-        fusion_threshold_kb=options.fusion_threshold_kb,
-        wire_dtype=options.wire_dtype,
-        probe=options.probe,
-        check_steps=options.check_steps,
-        explain_steps=options.explain_steps,
-        timeout_s=options.timeout_s,
         hosts=hosts,
         ssh=_ssh(options),
-        interface=options.interface,
         meeting=_meeting(options),
-        bind_to=options.bind_to,
-        pin_to_socket=options.pin_to_socket,
-        pin_memory_to_socket=options.pin_memory_to_socket,
-        report_bindings=options.report_bindings,
         remarks=remarks,
-        output_dir=options.output_dir,
+        **{name: getattr(options, name) for name in _AS_GIVEN},
     )
 
 
 def read_number_of_ranks(given: list[int] | None) -> int | None:
-    """Return the number of ranks on each host, `None` if it was not given. Pure.
-
-    Args:
-        given: The values of all options of `add_number_of_ranks`.
-
-    Raises:
-        LaunchError: If they differ.
-    """
+    """Return the number of ranks on each host from all options -n, `None` without one. Pure."""
     counts = set(given or [])
     if len(counts) > 1:
         raise LaunchError(
@@ -113,11 +127,7 @@ def read_number_of_ranks(given: list[int] | None) -> int | None:
 
 
 def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Return the hosts that options name, and the command that reaches them. Local.
-
-    Raises:
-        LaunchError: If they cannot be understood.
-    """
+    """Return the hosts that options name, and the command that reaches them. Local."""
     hosts, _ = merge_hosts(_hosts(options.hostfile, options.host_lists))
     return hosts, _ssh(options)
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.spec import BINDINGS
 from tnt_launch.planning.variables import (
     FUSION_THRESHOLD_KB,
-    LOG_LEVEL,
     LOG_LEVELS,
-    PROBE,
     PROBES,
     RENDEZVOUS,
     TIMEOUT_S,
-    WIRE_DTYPE,
     WIRE_DTYPES,
     Kind,
     Word,
@@ -72,39 +69,30 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tuning_options(parser.add_argument_group("communication"))
     _add_exactness_options(parser.add_argument_group("exactness"))
     other = parser.add_argument_group("other")
-    other.add_argument(
-        "--dry-run", action="store_true", help="print the processes as shell commands, run nothing"
+    text = "print the processes as shell commands, run nothing"
+    other.add_argument("--dry-run", action="store_true", help=text)
+    text = (
+        "run nothing: end what is left on this host of your jobs whose launchers are gone, "
+        "with SCRIPT only of its jobs; with --dry-run: only show it"
     )
-    other.add_argument(
-        "--cleanup",
-        action="store_true",
-        help="run nothing: end what is left on this host of your jobs whose launchers are gone, "
-        "with SCRIPT only of its jobs; with --dry-run: only show it",
-    )
-    other.add_argument(
-        "--force", action="store_true", help="with --cleanup: kill at once, ask nothing"
-    )
+    other.add_argument("--cleanup", action="store_true", help=text)
+    text = "with --cleanup: kill at once, ask nothing"
+    other.add_argument("--force", action="store_true", help=text)
     other.add_argument("--version", action="store_true", help="print version, path and licence")
     return parser
 
 
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     add_number_of_ranks(group)
-    group.add_argument(
-        "--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help="never use GPUs"
-    )
+    text = "never use GPUs"
+    group.add_argument("--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help=text)
 
 
 def add_number_of_ranks(
     group: argparse._ActionsContainer,
     text: str = "ranks on each host (default: one per GPU, or one rank without a GPU)",
 ) -> None:
-    """Add the option -n and its other names, for `read_number_of_ranks`.
-
-    Args:
-        group: Gets the option.
-        text: Its help.
-    """
+    """Add the option -n and its other names, for `read_number_of_ranks`."""
     group.add_argument(
         "-n",
         "--n-per-node",
@@ -120,183 +108,112 @@ def add_number_of_ranks(
 
 def add_host_options(group: argparse._ActionsContainer) -> None:
     """Add the options that say which hosts there are, and how they are reached."""
-    group.add_argument(
-        "--hostfile",
-        metavar="PATH",
-        help="file with a host on each line, with slots=N or :N for at most N ranks "
-        "(default: this host)",
+    text = (
+        "file with a host on each line, with slots=N or :N for at most N ranks (default: this host)"
     )
+    group.add_argument("--hostfile", metavar="PATH", help=text)
+    text = "hosts in the place of a file; may be repeated"
     group.add_argument(
-        "-H",
-        "--host",
-        dest="host_lists",
-        metavar="a:2,b:2",
-        action="append",
-        default=[],
-        help="hosts in the place of a file; may be repeated",
+        "-H", "--host", dest="host_lists", metavar="a:2,b:2", action="append", default=[], help=text
     )
-    group.add_argument(
-        "--ssh",
-        metavar="COMMAND",
-        help="command that runs a command on a host, may hold options (default: ssh)",
+    text = "command that runs a command on a host, may hold options (default: ssh)"
+    group.add_argument("--ssh", metavar="COMMAND", help=text)
+    text = (
+        "network interface, its address or its network, through which hosts exchange data "
+        "(default: that by which they are reached)"
     )
-    group.add_argument(
-        "--interface",
-        metavar="NAME",
-        help="network interface, its address or its network, through which hosts exchange data "
-        "(default: that by which they are reached)",
-    )
+    group.add_argument("--interface", metavar="NAME", help=text)
 
 
 def _add_meeting_options(group: argparse._ArgumentGroup) -> None:
+    text = "number of hosts, on each of which tarantella is started by hand, without ssh"
+    group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
+    text = "with --nnodes: number of this host, from 0; node 0 shows the output"
+    group.add_argument("--node-rank", metavar="K", type=_number, help=text)
+    text = "with --nnodes: where node 0 listens for the others, the same on all hosts"
     group.add_argument(
-        "--nnodes",
-        dest="num_nodes",
-        metavar="N",
-        type=_number,
-        help="number of hosts, on each of which tarantella is started by hand, without ssh",
-    )
-    group.add_argument(
-        "--node-rank",
-        metavar="K",
-        type=_number,
-        help="with --nnodes: number of this host, from 0; node 0 shows the output",
-    )
-    group.add_argument(
-        "--rendezvous",
-        metavar="HOST:PORT",
-        type=_reader(RENDEZVOUS.kind),
-        help="with --nnodes: where node 0 listens for the others, the same on all hosts",
+        "--rendezvous", metavar="HOST:PORT", type=_reader(RENDEZVOUS.kind), help=text
     )
 
 
 def _add_binding_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--bind-to",
-        metavar=_one_of(BINDINGS),
-        type=_reader(Word(BINDINGS)),
-        help="keep each rank on cores of its own, or on those of a NUMA node or socket "
-        "(default: numa for CPU ranks that divide evenly among several nodes, else none)",
+    text = (
+        "keep each rank on cores of its own, or on those of a NUMA node or socket "
+        "(default: numa for CPU ranks that divide evenly among several nodes, else none)"
     )
-    group.add_argument(
-        "--pin-to-socket",
-        action="store_true",
-        help="keep each rank on the cores of a NUMA node of its own, by numactl",
-    )
-    group.add_argument(
-        "--pin-memory-to-socket",
-        action="store_true",
-        help="give each rank the memory of that node alone, by numactl",
-    )
-    group.add_argument(
-        "--report-bindings",
-        action="store_true",
-        help="one line for each rank: host, cores, threads, GPU",
-    )
+    group.add_argument("--bind-to", **_one_of(BINDINGS), help=text)
+    text = "keep each rank on the cores of a NUMA node of its own, by numactl"
+    group.add_argument("--pin-to-socket", action="store_true", help=text)
+    text = "give each rank the memory of that node alone, by numactl"
+    group.add_argument("--pin-memory-to-socket", action="store_true", help=text)
+    text = "one line for each rank: host, cores, threads, GPU"
+    group.add_argument("--report-bindings", action="store_true", help=text)
 
 
 def _add_output_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--log-level",
-        metavar=_one_of(LOG_LEVELS),
-        type=_reader(LOG_LEVEL.kind),
-        help="level of the messages of tarantella (default: WARNING)",
+    text = "level of the messages of tarantella (default: WARNING)"
+    group.add_argument("--log-level", **_one_of(LOG_LEVELS), help=text)
+    text = "messages of tarantella from every rank, not only from rank 0"
+    group.add_argument("--log-on-all-devices", action="store_true", default=None, help=text)
+    text = "show the output of every rank, each line with its rank, not only of rank 0"
+    group.add_argument("--output-on-all-devices", action="store_true", default=None, help=text)
+    text = (
+        "write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "rank-0.stderr.log and so on"
     )
-    group.add_argument(
-        "--log-on-all-devices",
-        action="store_true",
-        default=None,
-        help="messages of tarantella from every rank, not only from rank 0",
-    )
-    group.add_argument(
-        "--output-on-all-devices",
-        action="store_true",
-        default=None,
-        help="show the output of every rank, each line with its rank, not only of rank 0",
-    )
-    group.add_argument(
-        "--output-dir",
-        metavar="DIR",
-        help="write all output of every rank into files of DIR as well: rank-0.stdout.log, "
-        "rank-0.stderr.log and so on",
-    )
+    group.add_argument("--output-dir", metavar="DIR", help=text)
 
 
 def _add_environment_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "-x",
-        dest="exports",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="append",
-        default=[],
-        help="set variables in every rank, exactly as given; NAME alone copies the variable of "
-        "this process; may be repeated",
+    text = (
+        "set variables in every rank, exactly as given; NAME alone copies the variable of "
+        "this process; may be repeated"
     )
     group.add_argument(
-        "--env-file",
-        dest="env_files",
-        metavar="PATH",
-        action="append",
-        default=[],
-        help="file with KEY=VALUE or NAME on each line, read as docker does; -x wins; may be "
-        "repeated",
+        "-x", dest="exports", metavar="KEY=VALUE", nargs="+", action="append", default=[], help=text
     )
+    text = "file with KEY=VALUE or NAME on each line, read as docker does; -x wins; may be repeated"
     group.add_argument(
-        "--python-interpreter",
-        metavar="COMMAND",
-        help="command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
-        "(default: the Python of tarantella)",
+        "--env-file", dest="env_files", metavar="PATH", action="append", default=[], help=text
     )
+    text = (
+        "command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
+        "(default: the Python of tarantella)"
+    )
+    group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
 
 
 def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
+        "0 turns fusion off; auto: measured (default: 32)"
+    )
     group.add_argument(
         "--fusion-threshold",
         dest="fusion_threshold_kb",
         metavar="KB",
         type=_reader(FUSION_THRESHOLD_KB.kind),
-        help="gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
-        "0 turns fusion off; auto: measured (default: 32)",
+        help=text,
     )
+    text = "what float32 gradients are rounded to while they travel (default: none)"
+    group.add_argument("--wire-dtype", **_one_of(WIRE_DTYPES), help=text)
+    text = "longest wait of a collective operation (default: 600)"
     group.add_argument(
-        "--wire-dtype",
-        metavar=_one_of(WIRE_DTYPES),
-        type=_reader(WIRE_DTYPE.kind),
-        help="what float32 gradients are rounded to while they travel (default: none)",
-    )
-    group.add_argument(
-        "--timeout",
-        dest="timeout_s",
-        metavar="SECONDS",
-        type=_reader(TIMEOUT_S.kind),
-        help="longest wait of a collective operation (default: 600)",
+        "--timeout", dest="timeout_s", metavar="SECONDS", type=_reader(TIMEOUT_S.kind), help=text
     )
 
 
 def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
-    group.add_argument(
-        "--probe",
-        metavar=_one_of(PROBES),
-        type=_reader(PROBE.kind),
-        help="has no effect any more: every step gives the serial result",
-    )
-    group.add_argument(
-        "--check-steps",
-        action="store_true",
-        default=None,
-        help="run the first step of each kind serially as well, on a few rows, and compare",
-    )
-    group.add_argument(
-        "--explain-steps",
-        action="store_true",
-        default=None,
-        help="show what ranks exchange in each kind of step, as a table",
-    )
+    text = "has no effect any more: every step gives the serial result"
+    group.add_argument("--probe", **_one_of(PROBES), help=text)
+    text = "run the first step of each kind serially as well, on a few rows, and compare"
+    group.add_argument("--check-steps", action="store_true", default=None, help=text)
+    text = "show what ranks exchange in each kind of step, as a table"
+    group.add_argument("--explain-steps", action="store_true", default=None, help=text)
 
 
-def _one_of(words: tuple[str, ...]) -> str:
-    return "{" + ",".join(words) + "}"
+def _one_of(words: tuple[str, ...]) -> dict[str, Any]:
+    return {"metavar": "{" + ",".join(words) + "}", "type": _reader(Word(words))}
 
 
 def _reader(kind: Kind[_T]) -> Callable[[str], _T]:

@@ -6,37 +6,27 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tnt_launch.planning import gpi2, ucx
+from tnt_launch.planning import transports
 from tnt_launch.planning.binding import HostBinding, bind
-from tnt_launch.planning.gpi2 import MachineFile
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
-from tnt_launch.planning.rank_environment import RankPlace, rank_environment
+from tnt_launch.planning.rank_environment import RankPlace, rank_environment, tensorflow_log_level
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.tensorflow_environment import tensorflow_log_level
+from tnt_launch.planning.transports import MachineFile
 from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
 class RankPlan:
-    """One process.
-
-    Attributes:
-        rank: World rank.
-        host: Name of the host it runs on.
-        argv: Program and arguments, passed on without a shell.
-        environment: Variables set on top of those of the process that starts the rank.
-        cpus: CPUs that the rank is kept on, ascending; empty for all that this process may use.
-        place: What it is kept on, in words.
-    """
+    """One process."""
 
     rank: int
     host: str
     argv: tuple[str, ...]
-    environment: Mapping[str, str]
-    cpus: tuple[int, ...] = ()
-    place: str = ""
+    environment: Mapping[str, str]  # set on top of that of the process that starts the rank
+    cpus: tuple[int, ...] = ()  # those that the rank is kept on, ascending; empty for all
+    place: str = ""  # what it is kept on, in words
 
     def binding(self) -> str:
         """Say in one line where the rank is kept, with how many threads, on which GPU."""
@@ -49,61 +39,37 @@ class RankPlan:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What one agent starts.
-
-    Attributes:
-        host: Name of the host.
-        working_directory: Absolute path in which the ranks start.
-        ranks: The ranks of this host, ascending.
-        machine_file: What GPI-2 reads there, if the ranks may talk through it.
-        node_rank: Number of the host in the job.
-    """
+    """What one agent starts."""
 
     host: str
     working_directory: str
     ranks: tuple[RankPlan, ...]
+    # what GPI-2 reads there, if the ranks may talk through it
     machine_file: MachineFile | None = None
     node_rank: int = 0
 
 
 @dataclass(frozen=True)
 class JobName:
-    """What a job is called.
+    """What a job is called."""
 
-    Attributes:
-        job_id: Random; part of the names of its files in shared memory.
-        script: What its ranks run, for people.
-    """
-
-    job_id: str
-    script: str
+    job_id: str  # random; part of the names of its files in shared memory
+    script: str  # what its ranks run, for people
 
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """A whole job.
-
-    Attributes:
-        job_id: Random name of the job; its shared memory is `/dev/shm/tnt-<job_id>-...`.
-        hosts: One entry per host, in the order of their ranks.
-        gpus_per_node: GPUs in use on each host, 0 for ranks on CPUs.
-        script: Script or program that the ranks run.
-        output_dir: Absolute path of the folder that gets the output of each rank; empty for none.
-        shows_all_output: Whether the stdout of every rank is shown instead of rank 0's only.
-        tensorflow_log_level: Lines that TensorFlow logs below this level are not shown.
-        warnings: What the user should know before the start.
-        notes: What may interest the user before the start.
-    """
+    """A whole job."""
 
     job_id: str
-    hosts: tuple[HostPlan, ...]
-    gpus_per_node: int
-    shows_all_output: bool
-    tensorflow_log_level: int = 0
+    hosts: tuple[HostPlan, ...]  # in the order of their ranks
+    gpus_per_node: int  # 0 for ranks on CPUs
+    shows_all_output: bool  # the stdout of every rank, not of rank 0 alone
+    tensorflow_log_level: int = 0  # lines that TensorFlow logs below it are not shown
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     script: str = ""
-    output_dir: str = ""
+    output_dir: str = ""  # absolute path
 
     @property
     def name(self) -> JobName:
@@ -133,20 +99,7 @@ def make_plan(
     job_id: str,
     job_secret: str = "",
 ) -> LaunchPlan:
-    """Turn a spec into the plan of a job. Pure.
-
-    Args:
-        spec: What the user asked for.
-        settings: From `read_settings`.
-        hosts: The hosts of the job, in the order of their ranks.
-        environment: The environment that the ranks inherit.
-        job_id: From `make_job_id`.
-        job_secret: From `make_job_secret`, for ranks that talk through UCX.
-
-    Raises:
-        LaunchError: If a host has more GPUs than it may have ranks, or cannot keep them where the
-            spec says.
-    """
+    """Turn a spec into the plan of a job. Pure."""
     ranks = _choose_ranks(spec, hosts)
     job = _Job(
         spec,
@@ -156,8 +109,8 @@ def make_plan(
         size=sum(ranks.per_host),
         num_nodes=len(hosts),
         uses_gpus=ranks.uses_gpus,
-        machines=gpi2.machines_of(settings, hosts, ranks.per_host),
-        rendezvous=ucx.rendezvous_of(settings, hosts, job_id, job_secret),
+        machines=transports.machines_of(settings, hosts, ranks.per_host),
+        rendezvous=transports.rendezvous_of(settings, hosts, job_id, job_secret),
     )
     bindings = [
         bind(spec, host.hardware, local_size, ranks.uses_gpus)
@@ -219,7 +172,9 @@ def _plan_host(
 ) -> HostPlan:
     local_size = len(binding.ranks)
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
-    file = gpi2.plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
+    file = transports.plan_machine_file(
+        host.temporary_directory, job.job_id, node_rank, job.machines
+    )
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank

@@ -1,24 +1,58 @@
 """The one place that writes environment variables for ranks."""
 
+# A script may import TensorFlow before `tarantella`, so only the environment comes early enough.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from tnt_launch.planning.gpi2 import MachineFile, gaspi_variables
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.tensorflow_environment import (
-    log_variables,
-    memory_variables,
-    num_threads,
-    thread_variables,
-    visible_device_variables,
-)
-from tnt_launch.planning.variables import GPUS_PER_NODE, NUM_THREADS
+from tnt_launch.planning.transports import MachineFile, gaspi_variables
+from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL, NUM_THREADS
+
+# TensorFlow threads that run whole operations; one follows backpropagation, one does the rest.
+MIN_INTER_OP_THREADS = 2
+
+_THREADS_OF_AN_OPERATION = "TF_NUM_INTRAOP_THREADS"
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
 
-@dataclass(frozen=True)
-class RankPlace:
+def num_threads(settings: Settings, inherited: Mapping[str, str], fair: int | None) -> int | None:
+    """Choose the threads of a rank; `None` leaves the choice to TensorFlow. Pure."""
+    stated = settings.get(NUM_THREADS)
+    if stated is not None:
+        return stated
+    of_tensorflow = inherited.get(_THREADS_OF_AN_OPERATION)
+    if of_tensorflow is not None:
+        return int(of_tensorflow) or None if of_tensorflow.isdecimal() else None
+    return fair
+
+
+def thread_variables(threads: int | None) -> dict[str, str]:
+    """Return the variables that set the sizes of thread pools. Pure."""
+    if threads is None:
+        return {}
+    return {
+        _THREADS_OF_AN_OPERATION: str(threads),
+        "TF_NUM_INTEROP_THREADS": str(max(threads, MIN_INTER_OP_THREADS)),
+        "OMP_NUM_THREADS": str(threads),
+    }
+
+
+def log_variables(settings: Settings) -> dict[str, str]:
+    """Return the variable that says what TensorFlow's C++ part logs. Pure."""
+    # Each rank would print the same start-up lines.
+    return {_LOG_LEVEL: "0" if settings.get(LOG_LEVEL) == "DEBUG" else "3"}
+
+
+def tensorflow_log_level(settings: Settings, inherited: Mapping[str, str]) -> int:
+    """Return the level that is in effect: the user's own, or that of `log_variables`. Pure."""
+    text = {**log_variables(settings), **inherited, **settings.exports}[_LOG_LEVEL]
+    return int(text) if text in ("0", "1", "2", "3") else 0
+
+
+class RankPlace(NamedTuple):
     """Where a rank stands in its job; all numbers start at 0."""
 
     rank: int
@@ -39,28 +73,11 @@ def rank_environment(
     machine_file: MachineFile | None = None,
     rendezvous: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Choose the variables that a rank gets on top of the inherited ones. Pure.
-
-    Args:
-        place: Where the rank stands.
-        job_id: Random name of the job, of letters and digits; names its shared memory.
-        gpus: GPUs in use on the host, one for each local rank; empty for ranks on CPUs.
-        fair_threads: Threads that have a core each, `None` for TensorFlow's own choice.
-        settings: What the user set.
-        inherited: The environment in which the ranks are started.
-        machine_file: What GPI-2 reads, if the ranks talk through it.
-        rendezvous: Variables by which the ranks find each other, if they talk through UCX.
-    """
+    """Choose the variables that a rank gets on top of the inherited ones. Pure."""
     stated = settings.environment()
-    variables = {
-        "TNT_RANK": str(place.rank),
-        "TNT_SIZE": str(place.size),
-        "TNT_LOCAL_RANK": str(place.local_rank),
-        "TNT_LOCAL_SIZE": str(place.local_size),
-        "TNT_NODE_RANK": str(place.node_rank),
-        "TNT_NUM_NODES": str(place.num_nodes),
-        "TNT_JOB_ID": job_id,
-    }
+    numbers = place._asdict().items()
+    variables = {f"TNT_{name.upper()}": str(number) for name, number in numbers}
+    variables["TNT_JOB_ID"] = job_id
     threads = num_threads(settings, inherited, fair_threads)
     if threads is not None:
         variables[NUM_THREADS.name] = NUM_THREADS.kind.write(threads)
@@ -70,12 +87,15 @@ def rank_environment(
         "PYTHONUNBUFFERED": "1",
         **log_variables(settings),
         **thread_variables(threads),
-        **memory_variables(gpus),
+        # GPU memory is taken as needed, not all of it at once.
+        **({"TF_FORCE_GPU_ALLOW_GROWTH": "true"} if gpus else {}),
     }
     variables.update({name: text for name, text in defaults.items() if name not in inherited})
     if machine_file is not None:
         variables.update(gaspi_variables(machine_file, place.rank, job_id))
     variables.update(rendezvous or {})
     variables.update(stated)
-    variables.update(visible_device_variables(gpus, place.local_rank))
+    # CUDA and ROCm show a rank its own GPU, or none.
+    own = gpus[place.local_rank] if gpus else "-1"
+    variables.update({"CUDA_VISIBLE_DEVICES": own, "HIP_VISIBLE_DEVICES": own})
     return {**variables, GPUS_PER_NODE.name: GPUS_PER_NODE.kind.write(len(gpus))}

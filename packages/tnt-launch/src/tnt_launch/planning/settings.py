@@ -32,16 +32,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a job, as values.
+    """The settings of a job, as values."""
 
-    Attributes:
-        values: Value of every `TNT_*` variable that is set, by its name.
-        exports: Variables of `-x` that are not Tarantella's, exactly as given.
-        warnings: What the user should know about the names of variables.
-    """
-
-    values: Mapping[str, object]
-    exports: Mapping[str, str]
+    values: Mapping[str, object]  # of every `TNT_*` variable that is set, by its name
+    exports: Mapping[str, str]  # those of `-x` that are not Tarantella's, exactly as given
     warnings: tuple[str, ...] = ()
 
     def get(self, variable: Variable[_T]) -> _T | None:
@@ -59,15 +53,7 @@ class Settings:
 
 
 def read_settings(spec: LaunchSpec, environment: Mapping[str, str]) -> Settings:
-    """Join and parse what the user set. Pure.
-
-    Args:
-        spec: The command line.
-        environment: The environment of the launcher.
-
-    Raises:
-        LaunchError: If a variable is malformed, or the two names of the fusion threshold disagree.
-    """
+    """Join and parse what the user set. Pure."""
     exports = dict(spec.exports)
     options = _from_options(spec, has_alias=FUSION_THRESHOLD.name in environment)
     values: dict[str, object] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
+from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
-from tnt_launch.planning.working_folder import working_folder
 
 SSH = (
     "ssh",
@@ -18,8 +19,7 @@ SSH = (
     "-oBatchMode=yes",  # there is nobody who could answer a question
     "-oConnectTimeout=15",
     "-oClearAllForwardings=yes",
-)
-"""The user's own ssh, with the settings of the user's `~/.ssh/config`."""
+)  # the user's own ssh, with the settings of the user's `~/.ssh/config`
 
 BINDINGS = ("core", "numa", "socket", "none")
 _INTERPRETER_OPTIONS = ("-m", "-c")
@@ -27,25 +27,14 @@ _INTERPRETER_OPTIONS = ("-m", "-c")
 
 @dataclass(frozen=True)
 class Meeting:
-    """Where the launchers of several hosts meet that were started by hand.
-
-    Attributes:
-        num_nodes: Number of hosts.
-        node_rank: Number of this one.
-        host: Name or address of the host of node 0.
-        port: Where node 0 listens.
-
-    Raises:
-        LaunchError: On construction, if a value is out of its range.
-    """
+    """Where the launchers of several hosts meet that were started by hand."""
 
     num_nodes: int
-    node_rank: int
-    host: str
+    node_rank: int  # of this host
+    host: str  # of node 0, which listens at `port`
     port: int
 
     def __post_init__(self) -> None:
-        """Check the numbers."""
         if self.num_nodes < 1:
             raise LaunchError(f"--nnodes must be at least 1. Received: {self.num_nodes}.")
         if not 0 <= self.node_rank < self.num_nodes:
@@ -57,61 +46,30 @@ class Meeting:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """A launch as asked for on the command line. `None` means: not given, others decide.
+    """A launch as asked for on the command line. `None` means: not given, others decide."""
 
-    Attributes:
-        program: The script and its arguments, exactly as they reach the ranks.
-        interpreter: Command prefix that runs the script; empty to run the program itself.
-        ranks_per_node: Number of ranks on each host.
-        allow_gpus: Whether GPUs may be used.
-        log_level: Level of the messages of the launcher and the library.
-        log_on_all_devices: Whether every rank logs instead of rank 0 only.
-        output_on_all_devices: Whether the stdout of every rank is shown instead of rank 0's only.
-        exports: Variables for all ranks, in the order given; a later one replaces an earlier one.
-        fusion_threshold_kb: Gradients are fused into buckets of at least this size, in kB of 1024
-            bytes; 0 turns fusion off; "auto" has it measured.
-        wire_dtype: One of `WIRE_DTYPES`: what float32 gradients are rounded to while they travel.
-        probe: One of `PROBES`; has no effect any more.
-        check_steps: Whether the first step of each kind is compared with the serial one.
-        explain_steps: Whether a table shows what each kind of step exchanges.
-        timeout_s: Longest wait of a collective operation, in seconds.
-        hosts: Where ranks run, each host once; empty for this host alone.
-        bind_to: One of `BINDINGS`: which cores a rank is kept on.
-        pin_to_socket: Whether numactl keeps each rank on the cores of a NUMA node of its own.
-        pin_memory_to_socket: Whether numactl gives each rank the memory of that node alone.
-        report_bindings: Whether a line for each rank says where it is kept.
-        remarks: What a DEBUG message may tell about the options.
-        ssh: Command that runs a command on a host.
-        interface: Name of the network interface of the data, or its address, or its network.
-        meeting: Where launchers that were started by hand meet; `None` if there is one alone.
-        output_dir: Path of a folder that gets the output of each rank.
-
-    Raises:
-        LaunchError: On construction, if a value is out of its range.
-    """
-
-    program: tuple[str, ...]
-    interpreter: tuple[str, ...] = ("python",)
+    program: tuple[str, ...]  # the script and its arguments, exactly as they reach the ranks
+    interpreter: tuple[str, ...] = ("python",)  # empty to run the program itself
     ranks_per_node: int | None = None
     allow_gpus: bool = True
     log_level: str | None = None
     log_on_all_devices: bool | None = None
     output_on_all_devices: bool | None = None
-    exports: tuple[tuple[str, str], ...] = ()
-    fusion_threshold_kb: int | Literal["auto"] | None = None
+    exports: tuple[tuple[str, str], ...] = ()  # a later one replaces an earlier one
+    fusion_threshold_kb: int | Literal["auto"] | None = None  # of 1024 bytes; 0 turns fusion off
     wire_dtype: str | None = None
-    probe: str | None = None
+    probe: str | None = None  # has no effect any more
     check_steps: bool | None = None
     explain_steps: bool | None = None
-    timeout_s: float | None = None
-    hosts: tuple[HostSlots, ...] = ()
+    timeout_s: float | None = None  # of a collective operation
+    hosts: tuple[HostSlots, ...] = ()  # each once; empty for this host alone
     bind_to: str | None = None
     pin_to_socket: bool = False
     pin_memory_to_socket: bool = False
     report_bindings: bool = False
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
     ssh: tuple[str, ...] = SSH
-    interface: str | None = None
+    interface: str | None = None  # its name, its address or its network
     meeting: Meeting | None = None
     output_dir: str | None = None
 
@@ -122,22 +80,19 @@ class LaunchSpec:
         return self.program[1] if has_option else self.program[0]
 
     def __post_init__(self) -> None:
-        """Check what can be checked without looking at the machine."""
+        # What can be checked without looking at the machine.
         if not self.program:
             raise LaunchError("no script given. Use: tarantella [options] -- SCRIPT [arguments]")
         if self.ranks_per_node is not None:
             _check_number_of_ranks(self.ranks_per_node)
-        if self.log_level is not None and self.log_level not in LOG_LEVELS:
-            raise LaunchError(f"--log-level must be one of {', '.join(LOG_LEVELS)}.")
+        _check_word("--log-level", self.log_level, LOG_LEVELS)
         if isinstance(self.fusion_threshold_kb, int) and self.fusion_threshold_kb < 0:
             raise LaunchError(
                 f"--fusion-threshold must be a number of kB of at least 0 (0 turns fusion off). "
                 f"Received: {self.fusion_threshold_kb}."
             )
-        if self.wire_dtype is not None and self.wire_dtype not in WIRE_DTYPES:
-            raise LaunchError(f"--wire-dtype must be one of {', '.join(WIRE_DTYPES)}.")
-        if self.probe is not None and self.probe not in PROBES:
-            raise LaunchError(f"--probe must be one of {', '.join(PROBES)}.")
+        _check_word("--wire-dtype", self.wire_dtype, WIRE_DTYPES)
+        _check_word("--probe", self.probe, PROBES)
         if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
             raise LaunchError(
                 f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
@@ -152,6 +107,11 @@ class LaunchSpec:
                 "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
                 "launcher on each host. Give one of them."
             )
+
+
+def _check_word(option: str, word: str | None, choices: Sequence[str]) -> None:
+    if word is not None and word not in choices:
+        raise LaunchError(f"{option} must be one of {', '.join(choices)}.")
 
 
 def _check_number_of_ranks(count: int) -> None:
@@ -180,8 +140,7 @@ def _check_export(name: str, value: str) -> None:
 def _check_binding(spec: LaunchSpec) -> None:
     if spec.bind_to is None:
         return
-    if spec.bind_to not in BINDINGS:
-        raise LaunchError(f"--bind-to must be one of {', '.join(BINDINGS)}.")
+    _check_word("--bind-to", spec.bind_to, BINDINGS)
     if spec.pin_to_socket or spec.pin_memory_to_socket:
         raise LaunchError(
             "--bind-to and --pin-to-socket or --pin-memory-to-socket choose the cores of a rank in "
@@ -190,11 +149,7 @@ def _check_binding(spec: LaunchSpec) -> None:
 
 
 def check_program(spec: LaunchSpec) -> None:
-    """Check that the interpreter and the script exist, on the file system.
-
-    Raises:
-        LaunchError: If one does not, with what to do.
-    """
+    """Check that the interpreter and the script exist, on the file system."""
     import shutil  # not needed by `--help`
 
     script = spec.program[0]

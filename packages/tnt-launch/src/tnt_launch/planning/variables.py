@@ -42,8 +42,14 @@ class Kind(Protocol[_T]):
         """Return the canonical text of a value, which every package accepts."""
 
 
+class _AsWritten:
+    def write(self, value: object) -> str:
+        """Return the value as text. Pure."""
+        return str(value)
+
+
 @dataclass(frozen=True)
-class Integer:
+class Integer(_AsWritten):
     """Whole numbers from `minimum` to `maximum`, by default to the largest that is read at all."""
 
     minimum: int
@@ -66,13 +72,9 @@ class Integer:
             raise ValueError(f"it must be {self.rule} and at most {_LARGEST_INTEGER}")
         return value
 
-    def write(self, value: int) -> str:
-        """Return the decimal digits of `value`. Pure."""
-        return str(value)
-
 
 @dataclass(frozen=True)
-class IntegerOrAuto:
+class IntegerOrAuto(_AsWritten):
     """Whole numbers of at least `minimum`, or the word `auto`."""
 
     minimum: int
@@ -85,10 +87,6 @@ class IntegerOrAuto:
             return Integer(self.minimum).read(text)
         except ValueError as error:
             raise ValueError(f"{error}, or auto") from None
-
-    def write(self, value: int | Literal["auto"]) -> str:
-        """Return the decimal digits or `auto`. Pure."""
-        return str(value)
 
 
 @dataclass(frozen=True)
@@ -125,7 +123,7 @@ class Boolean:
 
 
 @dataclass(frozen=True)
-class Word:
+class Word(_AsWritten):
     """One of a list of words, in any case."""
 
     choices: tuple[str, ...]
@@ -138,13 +136,9 @@ class Word:
                 return choice
         raise ValueError(f"it must be one of {', '.join(self.choices)}")
 
-    def write(self, value: str) -> str:
-        """Return the word itself. Pure."""
-        return value
-
 
 @dataclass(frozen=True)
-class Path:
+class Path(_AsWritten):
     """The path of a file."""
 
     may_be_blank: bool = False
@@ -156,13 +150,9 @@ class Path:
             raise ValueError("it must be the path of a file")
         return path
 
-    def write(self, value: str) -> str:
-        """Return the path itself. Pure."""
-        return value
-
 
 @dataclass(frozen=True)
-class Text:
+class Text(_AsWritten):
     """Any text of at least `least_bytes` bytes."""
 
     least_bytes: int = 0
@@ -174,13 +164,9 @@ class Text:
             raise ValueError(f"it must have {self.least_bytes} characters or more")
         return stripped
 
-    def write(self, value: str) -> str:
-        """Return the text itself. Pure."""
-        return value
-
 
 @dataclass(frozen=True)
-class HostAndPort:
+class HostAndPort(_AsWritten):
     """`host:port`, or `[address]:port` for IPv6."""
 
     def read(self, text: str) -> str:
@@ -191,35 +177,20 @@ class HostAndPort:
             raise ValueError("it must be host:port, or [address]:port for IPv6")
         return stripped
 
-    def write(self, value: str) -> str:
-        """Return the text itself. Pure."""
-        return value
 
-
-_SECRET = "TNT_JOB_SECRET"
-"""Its value is in no message."""
+_SECRET = "TNT_JOB_SECRET"  # its value is in no message
 
 
 @dataclass(frozen=True)
 class Variable(Generic[_T]):
-    """A variable that a user may set.
-
-    Attributes:
-        name: Its name in the environment.
-        kind: How its values are written.
-        readers: Packages that read it.
-    """
+    """A variable that a user may set."""
 
     name: str
     kind: Kind[_T]
-    readers: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()  # packages that read it
 
     def read(self, text: str) -> _T:
-        """Return the value that `text` means. Pure.
-
-        Raises:
-            LaunchError: If `text` is malformed; the text names the variable.
-        """
+        """Return the value that `text` means; a LaunchError names the variable. Pure."""
         try:
             return self.kind.read(text)
         except ValueError as error:
@@ -230,8 +201,7 @@ class Variable(Generic[_T]):
             ) from None
 
 
-PREFIX = "TNT_"
-"""What the names of all variables begin with."""
+PREFIX = "TNT_"  # what the names of all variables begin with
 
 _COMM, _KERAS, _LAUNCH = "tnt-comm", "tnt-keras", "tnt-launch"
 
@@ -240,14 +210,7 @@ WIRE_DTYPES = ("none", "bfloat16", "float16")
 PROBES = ("error", "warn", "off")
 TRANSPORTS = ("auto", "shm", "gpi2", "ucx")
 RDMA_USES = ("auto", "on", "off")
-ALGORITHMS = (
-    "auto",
-    "one_shot",
-    "two_shot",
-    "recursive_doubling",
-    "halving_doubling",
-    "pipelined",
-)
+ALGORITHMS = ("auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined")
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(TRANSPORTS), (_COMM,))
 TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), (_COMM,))
@@ -275,35 +238,9 @@ TENSORBOARD_ON_ALL_DEVICES = Variable("TNT_TENSORBOARD_ON_ALL_DEVICES", Boolean(
 GPUS_PER_NODE = Variable("TNT_GPUS_PER_NODE", Integer(0), (_KERAS, _LAUNCH))
 NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(1), (_LAUNCH,))
 
-USER_VARIABLES: tuple[Variable[Any], ...] = (
-    TRANSPORT,
-    TIMEOUT_S,
-    STALL_S,
-    STALL_REPORT_S,
-    ALLREDUCE_ALGORITHM,
-    GPI2_LIBRARY,
-    GPI2_PORT,
-    UCX_LIBRARY,
-    UCX_RDMA,
-    RENDEZVOUS,
-    JOB_SECRET,
-    INTERFACE,
-    FUSION_THRESHOLD_KB,
-    FUSION_THRESHOLD,
-    WIRE_DTYPE,
-    PROBE,
-    CHECK_STEPS,
-    EXPLAIN_STEPS,
-    TIMELINE,
-    LOG_LEVEL,
-    LOG_ON_ALL_DEVICES,
-    OUTPUT_ON_ALL_DEVICES,
-    TENSORBOARD_ON_ALL_DEVICES,
-    GPUS_PER_NODE,
-    NUM_THREADS,
-)
-"""Every variable that a user may set."""
-
+USER_VARIABLES: tuple[Variable[Any], ...] = tuple(
+    one for one in globals().values() if isinstance(one, Variable)
+)  # every variable that a user may set
 JOB_VARIABLES = (
     "TNT_RANK",
     "TNT_SIZE",
@@ -312,11 +249,10 @@ JOB_VARIABLES = (
     "TNT_NODE_RANK",
     "TNT_NUM_NODES",
     "TNT_JOB_ID",
-)
-"""Variables that describe a rank. They belong to the launcher: what it finds there is replaced."""
+)  # variables that describe a rank. They belong to the launcher: what it finds there is replaced
 
+# Every `TNT_*` variable that a rank may find: those of the job always, the others if set.
 ALL_NAMES = (*JOB_VARIABLES, *(variable.name for variable in USER_VARIABLES))
-"""Every `TNT_*` variable that a rank may find: those of the job always, the others if set."""
 
 
 def _strip(text: str) -> str:
@@ -324,5 +260,5 @@ def _strip(text: str) -> str:
     return text.strip(string.whitespace)
 
 
+# Variables that the original's tutorials let users set for their own command lines.
 NAMES_OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
-"""Variables that the original's tutorials let users set for their own command lines."""

@@ -14,26 +14,27 @@ from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
-from tnt_launch.running.guardian import Guardian
-from tnt_launch.running.limits import advice_for, limits_told
-from tnt_launch.running.machine_file import machine_file_written
-from tnt_launch.running.processes import state_of
-from tnt_launch.running.progress import Progress, ProgressBoard
-from tnt_launch.running.records import make_record, recorded
-from tnt_launch.running.shared_memory import (
+from tnt_launch.running.guardian import Guardian, Strays
+from tnt_launch.running.job_files import (
+    machine_file_written,
     note_end_of_rank,
     remove_end_notes,
     remove_files_of_job,
 )
-from tnt_launch.running.strays import Strays
+from tnt_launch.running.processes import advice_for, limits_told, state_of
+from tnt_launch.running.progress import Progress, ProgressBoard
+from tnt_launch.running.records import JobRecord, recorded
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
 LAST_READS = 64  # bounds what is read of a rank that has ended while its children still write
+
+
+# What these protocols do by themselves is right where there is nothing to do.
 
 
 class Listener(Protocol):
@@ -44,28 +45,24 @@ class Listener(Protocol):
 
     def on_progress(self, rank: int, progress: Progress) -> None:
         """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
+        return
 
     def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
-        """Take note that `rank` ended; all its output came before.
-
-        Args:
-            rank: The rank.
-            exit_code: Negative for a signal.
-            why_lost: Why nothing can be known of it any more, if it has not told its end.
-        """
+        """Take note that `rank` ended, negative for a signal; all its output came before."""
+        # `why_lost` says why nothing can be known of it any more.
 
 
 class Agent(Protocol):
-    """The ranks of one host. All calls return at once.
+    """The ranks of one host. All calls return at once."""
 
-    An agent for a host far away does the same by sending the calls to a `LocalAgent` there.
-    """
+    # An agent for a host far away sends the calls to a `LocalAgent` there.
 
     def start(self) -> None:
         """Start all ranks."""
 
     def reap(self) -> None:
         """Look for ranks that have ended; called after each SIGCHLD."""
+        return
 
     def send_signal(self, number: int) -> None:
         """Send a signal to every rank that runs, and to all that they started."""
@@ -84,38 +81,29 @@ class Agent(Protocol):
 
     def close(self) -> None:
         """Release everything, after `end`."""
+        return
 
 
 class Hosts(Protocol):
-    """Where the ranks of a job run.
+    """Where the ranks of a job run."""
 
-    Attributes:
-        selector: Tells when something of the job is ready; data of its keys are functions to call.
-    """
-
-    selector: selectors.BaseSelector
+    selector: selectors.BaseSelector  # data of its keys are functions to call
 
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
-        """Return the agents of the hosts of `plan`, which have not started anything yet.
-
-        Args:
-            plan: The job.
-            listener: Receives what happens.
-            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself, if it runs on
-                this host.
-
-        Raises:
-            LaunchError: If a limit of this host is too low.
-        """
+        """Return the agents of the hosts of `plan`, which have not started anything yet."""
+        # If it runs on this host, a direct rank 0 writes to this process's stdout itself.
 
     def tick(self, now: float) -> float | None:
         """Do what is due, and return when to call again, on the clock of `time.monotonic`."""
+        return None
 
     def announce_stop(self, is_stopped: bool) -> None:
         """Tell other hosts that this process is about to be stopped, or goes on."""
+        return
 
     def wait_for_end(self) -> None:
         """Wait until other hosts have ended what their agents were told to end."""
+        return
 
 
 def end_together(agents: Sequence[Agent], hosts: Hosts) -> None:
@@ -127,11 +115,10 @@ def end_together(agents: Sequence[Agent], hosts: Hosts) -> None:
         agent.close()
 
 
-class ThisHost:
+class ThisHost(Hosts):
     """All ranks run on the host of this process; see `Hosts`."""
 
     def __init__(self, selector: selectors.BaseSelector) -> None:
-        """Use a selector, which its owner closes."""
         self.selector = selector
 
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
@@ -140,16 +127,6 @@ class ThisHost:
             LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
             for host in plan.hosts
         ]
-
-    def tick(self, now: float) -> float | None:
-        """Return `None`: nothing is ever due."""
-        return None
-
-    def announce_stop(self, is_stopped: bool) -> None:
-        """Do nothing: there are no other hosts."""
-
-    def wait_for_end(self) -> None:
-        """Return at once: there are no other hosts."""
 
 
 @dataclass
@@ -161,11 +138,10 @@ class _Process:
 
 
 class LocalAgent:
-    """The ranks of the host on which this process runs; see `Agent`. Not thread-safe.
+    """The ranks of the host on which this process runs; see `Agent`. Not thread-safe."""
 
-    Every rank leads a session and process group of its own. It stays a zombie until its group has
-    been killed, so that its number cannot come to mean somebody else's processes.
-    """
+    # Every rank leads a session and process group of its own. It stays a zombie until its group has
+    # been killed, so that its number cannot come to mean somebody else's processes.
 
     def __init__(
         self,
@@ -175,26 +151,14 @@ class LocalAgent:
         is_rank_0_direct: bool,
         job: JobName,
     ) -> None:
-        """Prepare to start the ranks of `plan`. Call it while this process has one thread.
-
-        Args:
-            plan: What to start.
-            selector: Gets the descriptors of the ranks; their data is a function to be called when
-                they are ready.
-            listener: Receives what happens.
-            is_rank_0_direct: Whether rank 0 writes to this process's stdout itself.
-            job: What the job is called.
-
-        Raises:
-            LaunchError: If a limit of this host is too low.
-        """
+        """Prepare to start the ranks of `plan`. Call it while this process has one thread."""
         self._plan, self._selector, self._listener = plan, selector, listener
         self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
         self._processes: list[_Process] = []
         with limits_told(), contextlib.ExitStack() as stack:
             stack.enter_context(machine_file_written(plan.machine_file))
             files = [] if plan.machine_file is None else [plan.machine_file.path]
-            record = make_record(
+            record = JobRecord(
                 job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
             )
             files += filter(None, [stack.enter_context(recorded(record))])
@@ -206,11 +170,7 @@ class LocalAgent:
         self._board = ProgressBoard(len(plan.ranks))
 
     def start(self) -> None:
-        """Start all ranks.
-
-        Raises:
-            LaunchError: If the operating system refuses; ranks already started are still there.
-        """
+        """Start all ranks; those already started stay if the operating system refuses one."""
         set_up = _child_setup()
         for rank in self._plan.ranks:
             self._processes.append(self._spawn(rank, set_up))
@@ -362,10 +322,7 @@ def _advice(rank: RankPlan) -> str:
 
 
 def _child_setup() -> Callable[[RankPlan], None]:
-    """Return what a new process does before its program.
-
-    It asks to be killed with the launcher, and keeps itself on the CPUs of its rank.
-    """
+    """Return what a new process does first: be killed with the launcher, keep to its CPUs."""
     prctl = ctypes.CDLL(None).prctl  # looked up here, since the new process should do little
     launcher = os.getpid()
 

@@ -11,35 +11,23 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import psutil
+
+from tnt_launch.running.job_files import files_of_job, remove_files_of_job
 from tnt_launch.running.processes import (
     all_pids,
     descendants_of,
     has_variable,
-    name_of,
-    owner_of,
-    parent_of,
     signal_all,
     start_of,
-    state_of,
 )
 from tnt_launch.running.records import JobRecord, RecordFolder, candidates, open_folder
-from tnt_launch.running.shared_memory import files_of_job, remove_files_of_job
 
-WAIT_S = 5.0
-"""Time that processes have to end after a signal."""
+WAIT_S = 5.0  # time that processes have to end after a signal
 
 
 def clean_up(script: str | None, *, is_forced: bool, is_dry_run: bool) -> int:
-    """End leftovers, and say on stdout what is done; jobs whose launchers live are left alone.
-
-    Args:
-        script: Only jobs of this script; `None`: all.
-        is_forced: Whether processes are killed without being asked.
-        is_dry_run: Whether only to say what would be done.
-
-    Returns:
-        The exit code: 0, or 1 if a process did not end.
-    """
+    """End leftovers, of one script or all, and say so; return 1 if a process stays, else 0."""
     folders = [folder for folder in map(open_folder, candidates()) if folder is not None]
     jobs = [(folder, record) for folder in folders for record in folder.records()]
     jobs = [(folder, record) for folder, record in jobs if _is_of(record, script)]
@@ -71,25 +59,34 @@ def _clean_up_job(
         pids = _end(record.job_id, signal.SIGKILL if is_forced else signal.SIGTERM, pids)
     for pid in pids:
         what = "would be ended" if is_dry_run else "STILL RUNS" + ("" if is_forced else ": --force")
-        _say(f"  pid {pid} {what}: {name_of(pid)}")
+        _say(f"  pid {pid} {what}: {_command_of(pid)}")
     if is_dry_run or not pids:
         _remove_files(folder, record, is_dry_run=is_dry_run)
     return is_dry_run or not pids
 
 
 def processes_of(job_id: str) -> set[int]:
-    """Return the processes of a job that run, and what they have started; all of this user.
-
-    They are known by the variable with which they were started. This process is none of them, nor
-    is any of those from which it descends.
-
-    Args:
-        job_id: The name of the job.
-    """
+    """Return the processes of a job that run, and what they have started; all of this user."""
+    # They are known by the variable with which they were started. This process is none of them, nor
+    # is any of those from which it descends.
     members = {pid for pid in all_pids() if has_variable(pid, "TNT_JOB_ID", job_id)}
     found = members | {child for pid in members for child in descendants_of(pid)}
-    found -= _ancestors(os.getpid())
-    return {pid for pid in found if owner_of(pid) == os.geteuid() and state_of(pid) not in "ZX"}
+    found -= {os.getpid(), *(process.pid for process in psutil.Process().parents())}
+    return {pid for pid in found if _runs_for_this_user(pid)}
+
+
+def _runs_for_this_user(pid: int) -> bool:
+    with contextlib.suppress(psutil.Error):
+        process = psutil.Process(pid)
+        has_ended = process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        return process.uids().effective == os.geteuid() and not has_ended
+    return False
+
+
+def _command_of(pid: int) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(psutil.Process(pid).cmdline()).strip()[:80]
+    return ""
 
 
 def _end(job_id: str, number: int, pids: Iterable[int]) -> set[int]:
@@ -137,14 +134,6 @@ def _is_of(record: JobRecord, script: str | None) -> bool:
         return True
     path = os.path.join(record.working_directory, record.script)
     return os.path.realpath(path) == os.path.realpath(script)
-
-
-def _ancestors(pid: int) -> set[int]:
-    found = set()
-    while pid > 0:
-        found.add(pid)
-        pid = parent_of(pid)
-    return found
 
 
 def _count(number: int, noun: str) -> str:

@@ -8,52 +8,36 @@ from dataclasses import dataclass
 from tnt_launch.output.report import RankEnd, first_failure, tells_of_another_rank
 from tnt_launch.output.traceback_text import last_traceback
 
+# Time that the others have to tell errors of their own after the end of a rank that had one. That
+# rank is lost whatever they do; all that a longer wait could show are consequences.
 GRACE_S = 0.2
-"""Time that the others have to tell errors of their own after the end of a rank that had one.
 
-That rank is lost whatever they do; all that a longer wait could show are consequences.
-"""
-
+# The same time if the rank that ended only tells of another one, which may be the cause.
 TOLD_GRACE_S = 1.5
-"""The same time if the rank that ended only tells of another one, which may be the cause."""
 
+# Time after such an end that a rank has to end by itself after its own error: Python with
+# TensorFlow takes seconds on a busy host. Ranks that were told of the error may end sooner, but the
+# exit code of the job is that of the rank that raised it.
 LEAVING_S = 10.0
-"""Time after such an end that a rank has to end by itself after its own error.
 
-Python with TensorFlow takes seconds to end on a busy host. Ranks that were told of the error may
-end sooner, but the exit code of the job is that of the rank that raised it.
-"""
-
+# Time to end by itself after an error that came before that of the rank that has ended.
 EARLIER_S = 3.0
-"""Time to end by itself after an error that came before that of the rank that has ended."""
 
-SETTLE_S = 0.05
-"""Silence after which a traceback counts as complete: Python writes it line by line."""
+SETTLE_S = 0.05  # silence after which a traceback counts as complete: Python writes it line by line
 
 
 @dataclass(frozen=True)
 class Survivor:
-    """A rank that runs while another one has failed.
+    """A rank that runs while another one has failed."""
 
-    Attributes:
-        stderr: Its last lines on stderr.
-        told_s: When the traceback began that it has written last, `None` if that is long ago.
-        heard_s: When it wrote to stderr last.
-    """
-
-    stderr: str = ""
+    stderr: str = ""  # its last lines
+    # when the traceback began that it has written last, unless long ago
     told_s: float | None = None
-    heard_s: float = 0.0
+    heard_s: float = 0.0  # when it wrote to stderr last
 
 
 def time_of_end(ends: Sequence[RankEnd], survivors: Collection[Survivor], now: float) -> float:
-    """Return when to end the survivors; ask again, since it depends on what they write. Pure.
-
-    Args:
-        ends: The ends of ranks in the order of time; at least one has failed.
-        survivors: The ranks that run.
-        now: Present time.
-    """
+    """Return when to end the survivors; ask again, since it depends on what they write. Pure."""
     cause = first_failure(ends)
     assert cause is not None
     if cause.has_own_error:

@@ -12,22 +12,17 @@ from tnt_launch.output.report import RankEnd, first_failure, report_failure, she
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Hosts, ThisHost, end_together
 from tnt_launch.running.job import Job
-from tnt_launch.running.limits import limits_told
+from tnt_launch.running.processes import limits_told
 from tnt_launch.running.routed_output import routed_output
 from tnt_launch.running.signals import SignalInbox
 
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended.
+    """How a job ended."""
 
-    Attributes:
-        ends: The ends of all ranks, in the order of time.
-        interrupted_by: The signal that asked the launcher to end the job, or `None`.
-    """
-
-    ends: tuple[RankEnd, ...]
-    interrupted_by: int | None
+    ends: tuple[RankEnd, ...]  # in the order of time
+    interrupted_by: int | None  # the signal that asked the launcher to end the job
 
     @property
     def cause(self) -> RankEnd | None:
@@ -54,30 +49,14 @@ class JobEnd:
 
 
 def execute(plan: LaunchPlan, hosts: Hosts | None = None) -> int:
-    """Run a job, wait for its end, report on stderr; see `run_job`.
-
-    Returns:
-        The exit code for the shell: 0, that of the rank that failed first, or 128 + N if the
-        launcher got signal N.
-
-    Raises:
-        LaunchError: If the ranks cannot be started.
-    """
+    """Run a job, wait for its end, report on stderr, return the exit code for the shell."""
     end = run_job(plan, hosts)
     write_to_stderr(end.report(plan).encode(errors="backslashreplace"))
     return end.exit_code
 
 
 def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
-    """Run a job and wait for its end. Call it in the main thread of a process with one thread.
-
-    Args:
-        plan: The plan.
-        hosts: Where it runs; on this host by default.
-
-    Raises:
-        LaunchError: If the ranks cannot be started.
-    """
+    """Run a job and wait for its end. Call it in the main thread of a process with one thread."""
     LOGGER.info("%s, job %s", plan.summary(), plan.job_id)
     with contextlib.ExitStack() as stack:
         with limits_told():

@@ -1,44 +1,92 @@
-"""A process that kills the ranks and removes files when the launcher has ended, even by SIGKILL."""
+"""Processes and files that outlive ranks or the launcher: find them, and end them."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import select
 import signal
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
+from tnt_launch.running.job_files import remove_files_of_job
 from tnt_launch.running.processes import (
     children_of,
     descendants_of,
     has_variable,
     signal_all,
     start_of,
+    top_of,
 )
-from tnt_launch.running.shared_memory import remove_files_of_job
 
-LOOK_S = 1.0
-"""Time between two looks at what descends from the launcher."""
+PR_SET_CHILD_SUBREAPER = 36
 
-LIMIT_S = 2.0
-"""Time that killed processes have to end."""
+LIMIT_S = 2.0  # that killed processes have to end; one that waits for a device may take longer
+
+
+class Strays:
+    """Find what ranks have started, in sessions of their own too, and end it. Not thread-safe."""
+
+    # The kernel makes this process the parent of whatever a rank leaves behind, so all of it
+    # descends from this process. What this process had as children before does not count.
+
+    def __init__(self, ranks: Callable[[], Iterable[int]]) -> None:
+        """Become the parent of orphans. Call it before the first rank is started."""
+        self._ranks = ranks
+        self._others = set(children_of(os.getpid()))
+        _adopt_orphans(True)
+
+    def send_signal(self, number: int) -> bool:
+        """Send a signal to all that run; return whether there was one."""
+        groups = set(self._ranks())
+        tops = descendants_of(os.getpid())
+        candidates = [pid for pid, top in tops.items() if top not in self._others]
+
+        def is_stray(pid: int) -> bool:
+            top = top_of(pid, os.getpid())
+            if top is None or top in self._others:
+                return False
+            with contextlib.suppress(ProcessLookupError):
+                return os.getpgid(pid) not in groups
+            return False
+
+        return signal_all(number, is_stray, candidates)
+
+    def reap(self) -> None:
+        """Let those that have ended disappear, as the parent that they lost would have done."""
+        with contextlib.suppress(ChildProcessError):
+            # One look, before all processes of the host are asked for their parents.
+            if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                return
+        for pid in set(children_of(os.getpid())) - self._others - set(self._ranks()):
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+
+    def close(self) -> None:
+        """Kill all that are left."""
+        end = time.monotonic() + LIMIT_S
+        while self.send_signal(signal.SIGKILL) and time.monotonic() < end:
+            time.sleep(0.01)
+        self.reap()
+        _adopt_orphans(False)
+
+
+def _adopt_orphans(is_on: bool) -> None:
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_on))
+
+
+LOOK_S = 1.0  # time between two looks at what descends from the launcher
 
 
 class Guardian:
-    """Remember process groups in a process of its own, and kill them when this one dies.
+    """Remember process groups in a process of its own, and kill them when this one dies."""
 
-    The kernel kills the ranks themselves when their parent dies, but not what they started. The
-    guardian waits for the end of a pipe whose other end only the launcher holds.
-    """
+    # The kernel kills the ranks themselves when their parent dies, but not what they started. The
+    # guardian waits for the end of a pipe whose other end only the launcher holds.
 
     def __init__(self, job_id: str, files: Sequence[str] = ()) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks.
-
-        Args:
-            job_id: Name of the job whose files in shared memory are removed at the end.
-            files: Paths of other files to be removed.
-        """
+        """Start the guardian. Call it while this process has one thread and no ranks."""
         read_end, self._write_end = os.pipe()
         others = children_of(os.getpid())
         self._pid = os.fork()
@@ -95,15 +143,8 @@ def _guard(read_end: int, job_id: str, files: Sequence[str], others: Sequence[in
 
 
 def _watch(read_end: int, others: Container[int]) -> tuple[set[int], dict[int, int]]:
-    """Take note of process groups, and of all that descends from the launcher, until it ends.
-
-    Args:
-        read_end: Where the launcher tells of groups.
-        others: Children of the launcher that have nothing to do with the job.
-
-    Returns:
-        The groups, and the start of every process that was seen last, by its number.
-    """
+    """Note process groups, and the start of all that descends from the launcher, until it ends."""
+    # `others` are children of the launcher that have nothing to do with the job.
     launcher = os.getppid()
     groups: set[int] = set()
     seen: dict[int, int] = {}

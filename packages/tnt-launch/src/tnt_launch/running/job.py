@@ -19,32 +19,21 @@ from tnt_launch.running.progress import Progress
 from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
-TERMINATE_S = 1.5
-"""Time between SIGTERM and SIGKILL."""
+TERMINATE_S = 1.5  # time between SIGTERM and SIGKILL
 
 _LOOK_AGAIN_S = 0.05
 
 
 class Job:
-    """Watch all ranks of a job and end them together. Not thread-safe.
+    """Watch all ranks of a job and end them together. Not thread-safe."""
 
-    After the first failure the other ranks have the time that `time_of_end` gives them, then get
-    SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once,
-    followed by SIGTERM and SIGKILL; a second one kills at once.
-
-    Attributes:
-        ends: Ends of ranks, in the order of time.
-        interrupted_by: The signal that asked the launcher to end, or `None`.
-    """
+    # After the first failure the other ranks have the time that `time_of_end` gives them, then get
+    # SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once,
+    # followed by SIGTERM and SIGKILL; a second one kills at once.
 
     def __init__(
-        self,
-        plan: LaunchPlan,
-        output: JobOutput,
-        hosts: Hosts,
-        inbox: SignalInbox,
+        self, plan: LaunchPlan, output: JobOutput, hosts: Hosts, inbox: SignalInbox
     ) -> None:
-        """Watch the ranks of `plan`; `run` starts them."""
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
         self._host_names = {rank.rank: rank.host for rank in plan.ranks}
@@ -63,11 +52,7 @@ class Job:
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
-        """Start the ranks and return when all have ended.
-
-        Raises:
-            LaunchError: If they cannot be started; the caller closes the agents.
-        """
+        """Start the ranks and return when all have ended; the caller closes the agents."""
         self._agents = agents
         for agent in agents:
             agent.start()

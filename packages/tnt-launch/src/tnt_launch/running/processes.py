@@ -1,12 +1,16 @@
-"""Processes of this host by what `/proc` says about them: children, and members of a job."""
+"""Processes of this host by what `/proc` says about them, and limits that they meet."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+
+from tnt_launch.errors import LaunchError
 
 PROC = Path("/proc")
 
@@ -24,23 +28,6 @@ def parent_of(pid: int) -> int:
 def start_of(pid: int) -> int:
     """Return when a process was started, in ticks since the boot of the host; -1 without it."""
     return int(_stat(pid)[2])
-
-
-def owner_of(pid: int) -> int:
-    """Return the user of a process, -1 without it."""
-    try:
-        return (PROC / str(pid)).stat().st_uid
-    except OSError:
-        return -1
-
-
-def name_of(pid: int) -> str:
-    """Return the command line of a process, shortened, for messages."""
-    try:
-        words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    return b" ".join(words).decode(errors="replace").strip()[:80]
 
 
 def children_of(parent: int) -> list[int]:
@@ -86,16 +73,7 @@ def has_variable(pid: int, name: str, value: str) -> bool:
 def signal_all(
     number: int, is_meant: Callable[[int], bool], pids: Iterable[int] | None = None
 ) -> bool:
-    """Send a signal to all processes of a kind.
-
-    Args:
-        number: The signal.
-        is_meant: Whether a process is of that kind.
-        pids: Where to look for them, by default among all of this host.
-
-    Returns:
-        Whether there was one that has not ended.
-    """
+    """Send a signal to all processes of a kind; return whether there was one that runs."""
     was_found = False
     for pid in all_pids() if pids is None else pids:
         if not is_meant(pid) or state_of(pid) in "ZX":
@@ -129,3 +107,32 @@ def _stat(pid: int) -> tuple[str, str, str]:
         return "", "0", "-1"
     fields = content.rpartition(")")[2].split()
     return fields[0], fields[1], fields[19]
+
+
+_LIMITS = {
+    errno.EMFILE: (resource.RLIMIT_NOFILE, "open files (ulimit -n)"),
+    errno.EAGAIN: (resource.RLIMIT_NPROC, "processes and threads (ulimit -u)"),
+}
+
+
+def advice_for(error: BaseException) -> str | None:
+    """Return a sentence about the limit that an error comes from, `None` if it comes from none."""
+    if not isinstance(error, OSError) or error.errno not in _LIMITS:
+        return None
+    number, what = _LIMITS[error.errno]
+    limit = resource.getrlimit(number)[0]
+    if limit == resource.RLIM_INFINITY:
+        return f"There is no limit of {what} here: that of the host or container is met."
+    return f"The limit of {what} is {limit}: raise it."
+
+
+@contextlib.contextmanager
+def limits_told() -> Iterator[None]:
+    """Make an error that comes from a limit in the block a LaunchError of one sentence."""
+    try:
+        yield
+    except OSError as error:
+        advice = advice_for(error)
+        if advice is None:
+            raise
+        raise LaunchError(f"the job cannot be started: {error}. {advice}") from error

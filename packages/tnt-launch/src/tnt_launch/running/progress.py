@@ -6,8 +6,7 @@ import os
 import struct
 from typing import NamedTuple
 
-NAME = "tnt-progress"
-"""By which ranks know the descriptor among those that they have inherited."""
+NAME = "tnt-progress"  # by which ranks know the descriptor among those that they have inherited
 
 _ENTRY = struct.Struct("<qq")  # epoch and step, from 1 on; 0: in no epoch
 
@@ -20,10 +19,9 @@ class Progress(NamedTuple):
 
 
 class ProgressBoard:
-    """Memory without a name that the ranks of a host inherit and write to, an entry for each.
+    """Memory without a name that the ranks of a host inherit and write to, an entry for each."""
 
-    Nothing of it is left when the last process has ended, however that comes.
-    """
+    # Nothing of it is left when the last process has ended, however that comes.
 
     def __init__(self, num_ranks: int) -> None:
         """Make the memory; where that is not possible, ranks tell nothing."""

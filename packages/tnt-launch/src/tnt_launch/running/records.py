@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import json
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from tnt_launch.log import LOGGER
 from tnt_launch.running.processes import PROC, start_of, state_of
@@ -20,33 +19,20 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class JobRecord:
-    """A job, as its launcher has written it down when it began.
+    """A job, as its launcher has written it down when it began."""
 
-    Attributes:
-        job_id: Its name, which its processes have in their variables.
-        pid: The launcher.
-        start: When the launcher was started, in ticks since the boot of the host.
-        boot: Which boot of the host.
-        namespace: In which process ids are counted: a container may have one of its own.
-        host: Name of the host.
-        user: Name of the user.
-        script: Script or program of the ranks.
-        working_directory: In which they started.
-        files: What else the launcher removes when the job ends.
-        node_rank: Number of the host in the job: hosts may share the folder of records.
-    """
-
-    job_id: str
-    pid: int
-    start: int
-    boot: str
-    namespace: str
-    host: str
-    user: str
+    job_id: str  # which its processes have in their variables
     script: str
     working_directory: str
-    files: tuple[str, ...] = ()
-    node_rank: int = 0
+    files: tuple[str, ...] = ()  # what else the launcher removes when the job ends
+    node_rank: int = 0  # hosts may share the folder of records
+    pid: int = field(default_factory=os.getpid)  # of the launcher
+    # Of the launcher, in ticks since the boot of the host.
+    start: int = field(default_factory=lambda: start_of(os.getpid()))
+    boot: str = field(default_factory=lambda: _boot())
+    # In which process ids are counted: a container may have one of its own.
+    namespace: str = field(default_factory=lambda: _namespace())
+    host: str = field(default_factory=lambda: os.uname().nodename)
 
     @property
     def name(self) -> str:
@@ -72,16 +58,11 @@ class RecordFolder:
     """A folder of records that is this user's alone. Links are not followed."""
 
     def __init__(self, fd: int, path: str) -> None:
-        """Use an open folder; see `open_folder`."""
         self._fd = fd
         self.path = path
 
     def write(self, record: JobRecord) -> None:
-        """Write a record, which appears with its whole content.
-
-        Raises:
-            OSError: If that is not possible.
-        """
+        """Write a record, which appears with its whole content."""
         part = f".{record.name}.part"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with open(os.open(part, flags, 0o600, dir_fd=self._fd), "w", encoding="utf-8") as file:
@@ -115,10 +96,8 @@ class RecordFolder:
 
 
 def candidates() -> list[str]:
-    """Return where records may be, the place for new ones first.
-
-    A later process of the same user may have other variables.
-    """
+    """Return where records may be, the place for new ones first."""
+    # A later process of the same user may have other variables.
     uid = os.geteuid()
     runtime = [os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{uid}"]
     temporary = [tempfile.gettempdir(), "/tmp"]
@@ -128,12 +107,7 @@ def candidates() -> list[str]:
 
 
 def open_folder(path: str, *, creates: bool = False) -> RecordFolder | None:
-    """Open a folder of records, `None` if there is none that is this user's alone.
-
-    Args:
-        path: Its path.
-        creates: Whether to make it.
-    """
+    """Open a folder of records, `None` if there is none that is this user's alone."""
     if creates:
         with contextlib.suppress(OSError):
             os.mkdir(path, 0o700)
@@ -147,37 +121,9 @@ def open_folder(path: str, *, creates: bool = False) -> RecordFolder | None:
     return None
 
 
-def make_record(
-    job_id: str,
-    script: str,
-    working_directory: str,
-    files: tuple[str, ...] = (),
-    node_rank: int = 0,
-) -> JobRecord:
-    """Describe a job of which this process is the launcher; arguments as in `JobRecord`."""
-    pid = os.getpid()
-    return JobRecord(
-        job_id,
-        pid,
-        start_of(pid),
-        _boot(),
-        _namespace(),
-        os.uname().nodename,
-        _user(),
-        script,
-        working_directory,
-        files,
-        node_rank,
-    )
-
-
 @contextlib.contextmanager
 def recorded(record: JobRecord) -> Iterator[str]:
-    """Keep a record during the block; without a place for it, the job runs all the same.
-
-    Yields:
-        The path of the record, empty if there is none.
-    """
+    """Keep a record during the block and give its path, empty if there is no place for it."""
     folder = _written(record)
     try:
         yield "" if folder is None else os.path.join(folder.path, record.name + _SUFFIX)
@@ -227,9 +173,3 @@ def _namespace() -> str:
     with contextlib.suppress(OSError):
         return os.readlink(PROC / "self/ns/pid")
     return ""
-
-
-def _user() -> str:
-    with contextlib.suppress(KeyError, OSError):  # a container may not know the user's name
-        return getpass.getuser()
-    return str(os.geteuid())

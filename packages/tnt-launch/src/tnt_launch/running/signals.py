@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import signal
 import socket
-from types import FrameType, TracebackType
+from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SignalInbox:
-    """Collect SIGCHLD and the signals that ask to end or to stop; a context manager.
+    """Collect SIGCHLD and the signals that ask to end or to stop, in the main thread only."""
 
-    Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
-    Only for the main thread.
-    """
+    # Signals that were ignored when the launcher started, as SIGHUP is under nohup, stay ignored.
 
     def __init__(self) -> None:
-        """Create the descriptors; signals are collected from `__enter__` on."""
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
@@ -36,20 +33,13 @@ class SignalInbox:
             return b""
 
     def __enter__(self) -> SignalInbox:
-        """Start collecting."""
         self._old_wakeup_fd = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTSTP, *ENDING):
             if number == signal.SIGCHLD or signal.getsignal(number) != signal.SIG_IGN:
                 self._old[number] = signal.signal(number, _note)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Restore what was before."""
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._old.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         signal.set_wakeup_fd(self._old_wakeup_fd)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding
-from tnt_launch.doctor.judgement.quantities import rate_text, seconds_text
+from tnt_launch.doctor.facts import Finding
+from tnt_launch.numbers import rate_text, seconds_text
 
+# Words for the engines that `TNT_TRANSPORT` names.
 NAMES = {"shm": "shared memory", "gpi2": "GPI-2", "ucx": "UCX"}
-"""Words for the engines that `TNT_TRANSPORT` names."""
 
 _REMEDIES = {
     "shm": "Look at the lines on shared memory and limits, and at the message.",
@@ -34,12 +34,9 @@ def judge_engine(facts: Mapping[str, Any]) -> Finding:
             return Finding("note", check, "not found", _HOW_TO_GET[engine])
         return judge_failed_engine(engine, facts["why"])
     if not facts["is_right"]:
-        return Finding(
-            "problem",
-            check,
-            f"the sum of {facts['size']} processes is wrong",
-            "Do not use it, and report what `tarantella doctor` shows.",
-        )
+        text = f"the sum of {facts['size']} processes is wrong"
+        remedy = "Do not use it, and report what `tarantella doctor` shows."
+        return Finding("problem", check, text, remedy)
     text = (
         f"{library_text(facts['library'])}sum of {facts['size']} processes: "
         f"{seconds_text(facts['latency_s'])}, {rate_text(facts['bytes_per_s'])}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tnt_launch.doctor.facts import Fact
-from tnt_launch.doctor.finding import Finding
+from tnt_launch.doctor.facts import Fact, Finding
 from tnt_launch.doctor.judgement.engines import judge_engine, judge_failed_engine
 from tnt_launch.doctor.judgement.machine import (
     judge_cores,
@@ -33,25 +32,21 @@ _REMEDIES = {
     "hardware": "Correct the variable or the driver that the message names.",
 }
 
+_JUDGES: dict[str, Callable[[Mapping[str, Any]], Finding]] = {
+    "python": judge_python,
+    "packages": judge_packages,
+    "shared_memory": judge_shared_memory,
+    "engine": judge_engine,
+    "operations": judge_operations,
+}
+
 
 class HostJudge:
-    """Makes findings of the facts of one host, some of which need several facts.
-
-    Attributes:
-        known: Values of the last fact about each thing.
-        checking: The check that has begun last.
-    """
+    """Makes findings of the facts of one host, some of which need several facts."""
 
     def __init__(self, asked: int | None, num_hosts: int, interface: str) -> None:
-        """Know what the user asks for.
-
-        Args:
-            asked: Ranks on each host, if given.
-            num_hosts: Hosts of the job.
-            interface: The network for the data, if given.
-        """
-        self.known: dict[str, Mapping[str, Any]] = {}
-        self.checking = ""
+        self.known: dict[str, Mapping[str, Any]] = {}  # values of the last fact about each thing
+        self.checking = ""  # the check that has begun last
         self._asked, self._num_hosts, self._interface = asked, num_hosts, interface
 
     def take(self, fact: Fact) -> Iterable[Finding]:
@@ -60,21 +55,14 @@ class HostJudge:
             self.checking = fact.values["check"]
             return ()
         self.known[fact.about] = fact.values
+        if fact.about in _JUDGES:
+            return [_JUDGES[fact.about](fact.values)]
         judge = getattr(self, f"_take_{fact.about}", None)
         return () if judge is None else judge(fact.values)
 
     def fail(self, why: str) -> Iterable[Finding]:
         """Return what follows if the process that tells the facts has failed."""
         return self._take_failure({"check": self.checking or "start", "why": why})
-
-    def _take_python(self, values: Mapping[str, Any]) -> Iterable[Finding]:
-        yield judge_python(values)
-
-    def _take_packages(self, values: Mapping[str, Any]) -> Iterable[Finding]:
-        yield judge_packages(values)
-
-    def _take_shared_memory(self, values: Mapping[str, Any]) -> Iterable[Finding]:
-        yield judge_shared_memory(values)
 
     def _take_networks(self, values: Mapping[str, Any]) -> Iterable[Finding]:
         yield judge_networks(values, self._interface)
@@ -88,18 +76,12 @@ class HostJudge:
             limits = self.known["limits"]
             yield judge_limits(limits, values["cpus"], num_ranks, size, has_infiniband)
 
-    def _take_engine(self, values: Mapping[str, Any]) -> Iterable[Finding]:
-        yield judge_engine(values)
-
     def _take_tensorflow(self, values: Mapping[str, Any]) -> Iterable[Finding]:
         yield judge_tensorflow(values, self.known["packages"])
         yield from self._gpus(values)
 
     def _take_keras(self, values: Mapping[str, Any]) -> Iterable[Finding]:
         yield judge_keras(values, self.known["packages"])
-
-    def _take_operations(self, values: Mapping[str, Any]) -> Iterable[Finding]:
-        yield judge_operations()
 
     def _take_failure(self, values: Mapping[str, Any]) -> Iterable[Finding]:
         check, why = values["check"], values["why"]

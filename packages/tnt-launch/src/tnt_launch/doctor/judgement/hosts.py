@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding
+from tnt_launch.doctor.facts import Finding
 from tnt_launch.doctor.judgement.engines import NAMES, library_text
-from tnt_launch.doctor.judgement.quantities import rate_text, seconds_text
 from tnt_launch.doctor.judgement.software import PARTS
+from tnt_launch.numbers import rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 
 _LARGE_DIFFERENCE_S = 1.0
@@ -19,15 +19,7 @@ _NEED_TO_BE_EQUAL = (*PARTS, "tensorflow", "keras", "libucx-cu12")
 def judge_reached(
     name: str, version: str, clock_s: float | None, interface: Sequence[OwnAddress], address: str
 ) -> Finding:
-    """Say how a host was reached. Pure.
-
-    Args:
-        name: Its name.
-        version: Of tnt-launch there.
-        clock_s: Seconds by which its clock is ahead of the launcher's, `None` for the same clock.
-        interface: Its addresses.
-        address: That by which others reach it, empty if it has none.
-    """
+    """Say how a host was reached; without `clock_s`, which is ahead, it is this one. Pure."""
     through = "this host" if clock_s is None else "reached through ssh"
     parts = [f"{through}, tnt-launch {version or '(not installed)'}"]
     if address:
@@ -36,33 +28,26 @@ def judge_reached(
     if clock_s is not None:
         parts.append(f"clock {clock_s * 1e3:+.1f} ms")
     if clock_s is not None and abs(clock_s) > _LARGE_DIFFERENCE_S:
-        return Finding(
-            "note",
-            name,
-            ", ".join(parts),
+        text = ", ".join(parts)
+        remedy = (
             "Times in logs and of files disagree: let the clocks of all hosts be set by NTP "
-            "(`chronyc tracking`, `timedatectl`).",
+            "(`chronyc tracking`, `timedatectl`)."
         )
+        return Finding("note", name, text, remedy)
     return Finding("ok", name, ", ".join(parts))
 
 
 def judge_unreached(name: str, why: str) -> Finding:
     """Say that a host cannot take part. Pure."""
-    return Finding(
-        "problem",
-        name,
-        why,
+    remedy = (
         f"Try `ssh {name} true`, which must end without a question, and install the same version "
-        f"of tarantella there, at the same path.",
+        f"of tarantella there, at the same path."
     )
+    return Finding("problem", name, why, remedy)
 
 
 def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
-    """Say where hosts have other versions than the first. Pure.
-
-    Args:
-        installed: Versions by package, for each host by its name.
-    """
+    """Say where hosts have other versions than the first. Pure."""
     if len(installed) < 2:
         return
     (first, versions), *others = installed.items()
@@ -71,11 +56,10 @@ def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Findi
         unlike = [f"{name} {own[package]}" for name, own in others if own[package] != version]
         if unlike:
             has_difference = True
+            text = f"{package}: {first} {version}, {', '.join(unlike)}"
+            remedy = f"Install the same version of {package} on all hosts."
             yield Finding(
-                "problem" if package in _NEED_TO_BE_EQUAL else "note",
-                "versions",
-                f"{package}: {first} {version}, {', '.join(unlike)}",
-                f"Install the same version of {package} on all hosts.",
+                "problem" if package in _NEED_TO_BE_EQUAL else "note", "versions", text, remedy
             )
     if not has_difference:
         yield Finding("ok", "versions", f"the same packages on {len(installed)} hosts")
@@ -88,34 +72,25 @@ def judge_network_engine(facts: Mapping[str, Any]) -> Finding:
 
 
 def judge_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -> Finding:
-    """Say how fast two hosts talk. Pure.
-
-    Args:
-        names: Of the hosts.
-        facts: About the pair.
-        fastest: Bytes per second between the two hosts that are fastest.
-    """
+    """Say how fast two hosts talk. Pure."""
     one, other = (names[number] for number in facts["pair"])
     rate = facts["bytes_per_s"]
     text = f"{one} to {other}: {seconds_text(facts['latency_s'])}, {rate_text(rate)}"
     if rate >= _SLOW * fastest:
         return Finding("ok", "network", text)
-    return Finding(
-        "note",
-        "network",
-        f"{text}; others have {rate_text(fastest)}",
+    text = f"{text}; others have {rate_text(fastest)}"
+    remedy = (
         "One slow link slows all down: check the cable, the switch and the interface of these "
-        "hosts, or leave one out.",
+        "hosts, or leave one out."
     )
+    return Finding("note", "network", text, remedy)
 
 
 def judge_unmeasured(why: str) -> Finding:
     """Say that the hosts cannot talk. Pure."""
-    return Finding(
-        "problem",
-        "network",
-        why,
+    remedy = (
         "See that the hosts reach each other at the addresses above and that no firewall is "
         "between them, name another network with --interface, and have the same GPI-2 or UCX on "
-        "all.",
+        "all."
     )
+    return Finding("problem", "network", why, remedy)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tnt_launch.doctor.finding import Finding, Status
-from tnt_launch.doctor.judgement.quantities import bytes_text, counted
+from tnt_launch.doctor.facts import Finding, Status
 from tnt_launch.errors import LaunchError
+from tnt_launch.numbers import bytes_text, counted
 from tnt_launch.planning.addresses import HostAddresses, OwnAddress, choose_addresses
 
 # Containers have 64 MiB unless they are given more.
@@ -22,12 +22,7 @@ _THREADS, _THREADS_OF_A_CORE = 64, 4
 
 
 def judge_cores(facts: Mapping[str, Any], num_ranks: int) -> Iterator[Finding]:
-    """Say how many cores there are for the ranks, and how they lie. Pure.
-
-    Args:
-        facts: About the cores.
-        num_ranks: Ranks that are to run on the host.
-    """
+    """Say how many cores there are for the ranks, and how they lie. Pure."""
     usable = facts["usable"]
     cpus, cores = counted(facts["cpus"], "CPU"), counted(facts["cores"], "core")
     text = f"{cpus} on {cores}, {counted(facts['nodes'], 'NUMA node')}"
@@ -46,51 +41,37 @@ def _judge_numactl(facts: Mapping[str, Any]) -> Finding:
         return Finding("ok", "numactl", "found")
     if facts["nodes"] == 1:
         return Finding("ok", "numactl", "not found, not needed on one NUMA node")
-    return Finding(
-        "note",
-        "numactl",
-        "not found",
+    remedy = (
         "Only --pin-to-socket and --pin-memory-to-socket need it: install the package numactl, or "
-        "give --bind-to numa.",
+        "give --bind-to numa."
     )
+    return Finding("note", "numactl", "not found", remedy)
 
 
 def judge_gpus(
     found: Mapping[str, Any], tensorflow: Mapping[str, Any] | None, num_ranks: int | None
 ) -> Finding:
-    """Say which GPUs there are, and whether TensorFlow can use them. Pure.
-
-    Args:
-        found: What the launcher finds.
-        tensorflow: What TensorFlow sees, `None` if it cannot be imported.
-        num_ranks: Ranks on the host that the user asks for, if any.
-    """
+    """Say which GPUs there are, and whether TensorFlow can use them. Pure."""
     gpus = len(found["gpus"])
     if gpus == 0:
         return Finding("ok", "GPUs", "none found: ranks run on CPUs")
     if tensorflow is not None and tensorflow["gpus"] < gpus:
         seen = f"{counted(gpus, 'GPU')} found, of which TensorFlow sees {tensorflow['gpus']}"
         if not tensorflow["is_built_for_gpus"]:
-            return Finding(
-                "problem",
-                "GPUs",
-                f"{seen}: it was built for CPUs alone",
-                "Install the package tensorflow in the place of tensorflow-cpu, or give --no-gpu.",
+            text = f"{seen}: it was built for CPUs alone"
+            remedy = (
+                "Install the package tensorflow in the place of tensorflow-cpu, or give --no-gpu."
             )
-        return Finding(
-            "problem",
-            "GPUs",
-            seen,
+            return Finding("problem", "GPUs", text, remedy)
+        remedy = (
             'Install the libraries of its GPUs with `pip install "tensorflow[and-cuda]"`, check '
-            "the driver with nvidia-smi, or give --no-gpu.",
+            "the driver with nvidia-smi, or give --no-gpu."
         )
+        return Finding("problem", "GPUs", seen, remedy)
     if num_ranks is not None and gpus < num_ranks:
-        return Finding(
-            "note",
-            "GPUs",
-            f"{counted(gpus, 'GPU')} for {counted(num_ranks, 'rank')}: all ranks run on CPUs",
-            f"Give -n {gpus} for a rank on each GPU.",
-        )
+        text = f"{counted(gpus, 'GPU')} for {counted(num_ranks, 'rank')}: all ranks run on CPUs"
+        remedy = f"Give -n {gpus} for a rank on each GPU."
+        return Finding("note", "GPUs", text, remedy)
     return Finding("ok", "GPUs", f"{counted(gpus, 'GPU')}, each for a rank of its own")
 
 
@@ -98,38 +79,25 @@ def judge_shared_memory(facts: Mapping[str, Any]) -> Finding:
     """Say whether the ranks of a host can exchange data through its memory. Pure."""
     check = "shared memory"
     if "why" in facts:
-        return Finding(
-            "problem",
-            check,
-            f"/dev/shm cannot be used: {facts['why']}",
-            "Mount a tmpfs at /dev/shm that everybody may write to, and that is not full.",
-        )
+        text = f"/dev/shm cannot be used: {facts['why']}"
+        remedy = "Mount a tmpfs at /dev/shm that everybody may write to, and that is not full."
+        return Finding("problem", check, text, remedy)
     free, total = facts["free"], facts["total"]
     text = f"{bytes_text(free)} of {bytes_text(total)} free in /dev/shm"
     if free >= _FAIR_MEMORY:
         return Finding("ok", check, text)
     status: Status = "problem" if free < _LITTLE_MEMORY else "note"
-    return Finding(
-        status,
-        check,
-        text,
+    remedy = (
         "Remove what is left there of jobs that have ended, or give more: `mount -o "
-        "remount,size=2G /dev/shm`; a container `docker run --shm-size=2g`.",
+        "remount,size=2G /dev/shm`; a container `docker run --shm-size=2g`."
     )
+    return Finding(status, check, text, remedy)
 
 
 def judge_limits(
     facts: Mapping[str, Any], cores: int, num_ranks: int, size: int, has_infiniband: bool
 ) -> Finding:
-    """Say whether a limit of the shell may be met. Pure.
-
-    Args:
-        facts: About the limits; `None` stands for none.
-        cores: CPUs of the host.
-        num_ranks: Ranks on the host.
-        size: Ranks of the job.
-        has_infiniband: Whether the host has InfiniBand, for which memory is locked.
-    """
+    """Say whether a limit of the shell may be met. Pure."""
     files, processes = facts["open_files"], facts["processes"]
     memory = facts["locked_memory"]
     text = (
@@ -151,13 +119,11 @@ def judge_limits(
 
 
 def _raise_limit(status: Status, text: str, letter: str, least: int | str) -> Finding:
-    return Finding(
-        status,
-        "limits",
-        text,
+    remedy = (
         f"Raise it with `ulimit -{letter} {least}`; the most that is allowed stands in "
-        f"/etc/security/limits.conf.",
+        f"/etc/security/limits.conf."
     )
+    return Finding(status, "limits", text, remedy)
 
 
 def _limit(limit: int | None) -> str:
@@ -172,10 +138,7 @@ def judge_networks(facts: Mapping[str, Any], interface: str) -> Finding:
     try:
         choose_addresses([""], [HostAddresses(own)], interface)
     except LaunchError:
-        return Finding(
-            "problem",
-            "networks",
-            f"{text or 'none'}; none of them is {interface}",
-            "Name one of these interfaces or addresses, or a network of one, with --interface.",
-        )
+        text = f"{text or 'none'}; none of them is {interface}"
+        remedy = "Name one of these interfaces or addresses, or a network of one, with --interface."
+        return Finding("problem", "networks", text, remedy)
     return Finding("ok", "networks", text or "none besides this host")

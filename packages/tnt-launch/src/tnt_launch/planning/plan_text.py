@@ -1,20 +1,20 @@
-"""A plan as text that a shell can run."""
+"""A plan as text: commands that a shell can run, and JSON for the way to an agent."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
 
-from tnt_launch.number_ranges import format_ranges
+from tnt_launch.numbers import format_ranges
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.planning.transports import MachineFile
 from tnt_launch.planning.variables import JOB_SECRET
 
 
 def render_plan(plan: LaunchPlan) -> str:
-    """Write a plan as shell commands, one per rank, each preceded by a comment line. Pure.
-
-    Every word is quoted, so a POSIX shell starts exactly the processes of the plan. The commands
-    belong to one job: to run it by hand, start all of them at the same time.
-    """
+    """Write a plan as shell commands, one per rank, each preceded by a comment line. Pure."""
     lines = [f"# tarantella plan: {plan.summary()}", f"# job {plan.job_id}"]
     if plan.output_dir:
         lines.append(f"# all output of each rank is also written to files in {plan.output_dir!r}")
@@ -48,3 +48,30 @@ def _value(name: str, value: str) -> str:
 def _quoted(word: str) -> str:
     # `shlex.quote` leaves a=b alone, which as the first word of a command would be an assignment.
     return f"'{word}'" if "=" in word and shlex.quote(word) == word else shlex.quote(word)
+
+
+def host_plan_to_json(plan: HostPlan, is_secret_known: bool = False) -> dict[str, Any]:
+    """Return a plan as values that JSON knows, without a secret that the host has already. Pure."""
+    values = asdict(plan)
+    for rank in values["ranks"] if is_secret_known else ():
+        rank["environment"].pop(JOB_SECRET.name, None)
+    return values
+
+
+def host_plan_from_json(values: Mapping[str, Any]) -> HostPlan:
+    """Return what `host_plan_to_json` was called with. Pure."""
+    file = values["machine_file"]
+    return HostPlan(
+        values["host"],
+        values["working_directory"],
+        tuple(
+            RankPlan(**{name: _tupled(value) for name, value in rank.items()})
+            for rank in values["ranks"]
+        ),
+        None if file is None else MachineFile(file["path"], tuple(file["hosts"])),
+        values["node_rank"],
+    )
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
