@@ -2,7 +2,8 @@
 
 Every public layer, loss, metric, optimizer, activation, regularizer, constraint, initializer and
 function of `keras.ops` and `keras.random` of the installed Keras is traced as in a step: number of
-rows unknown, forward and backward, in training and in inference. Nothing is run.
+rows unknown, forward and backward, in training and in inference. Nothing is run. That takes two
+minutes, so what was found is kept with the versions it was found in; `python census.py` writes it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import functools
 import gc
 import random
+from pathlib import Path
 
+import keras
+import tensorflow as tf
 from census_functions import add_functions
 from census_layers import add_layers
 from census_record import Census
@@ -60,11 +64,34 @@ def keras_census() -> Census:
     return census
 
 
-def operation_types() -> dict[str, set[str]]:
-    """Operation type -> public names of Keras whose steps contain it."""
-    return keras_census().users()
+RECORD = Path(__file__).with_name("census_of_keras.txt")
+"""The versions of a census, then each operation type with a few of the names that emit it."""
+
+
+def operation_types() -> dict[str, list[str]]:
+    """Operation type -> some of the public names of Keras whose steps contain it.
+
+    They are read from the record, or traced where other versions are installed.
+    """
+    found, *lines = RECORD.read_text(encoding="utf-8").splitlines()
+    if found != versions():
+        lines = lines_of(keras_census())
+    return {name: users.split() for name, users in (line.split(": ", 1) for line in lines)}
+
+
+def versions() -> str:
+    return f"Keras {keras.__version__}, TensorFlow {tf.__version__}"
+
+
+def lines_of(census: Census) -> list[str]:
+    """The lines of the record that follow the versions."""
+    return [f"{name}: {' '.join(sorted(of)[:3])}" for name, of in sorted(census.users().items())]
 
 
 def tensorflow_operation_types() -> dict[str, set[str]]:
     """Operation type -> public names of TensorFlow that emit it, of those that could be called."""
     return tensorflow_census().users()
+
+
+if __name__ == "__main__":
+    RECORD.write_text("\n".join([versions(), *lines_of(keras_census())]) + "\n", encoding="utf-8")

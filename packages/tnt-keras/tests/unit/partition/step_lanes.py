@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from hypothesis import settings
 
 from tnt_keras.partition import (
     REPLICATED,
@@ -26,6 +27,14 @@ from tnt_keras.partition import (
 from tnt_keras.partition.plan import Body, Compute, Step
 
 Batch = Sequence[Any]
+
+LONG_RUN = 1000
+"""Examples of hypothesis' profile in the long run, which has another number of lanes too."""
+
+
+def usual_lanes() -> tuple[int, ...]:
+    """Numbers of lanes of a test that names none."""
+    return (2, 3) if settings().max_examples >= LONG_RUN else (3,)
 
 
 class OneProcess:
@@ -205,7 +214,7 @@ def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
 def assert_lanes(
     function: Callable[..., Any],
     *batches: Batch,
-    lanes: Sequence[int] = (2, 3),
+    lanes: Sequence[int] | None = None,
     rows: Sequence[bool] | None = None,
     unknown: Mapping[int, Sequence[int]] | None = None,
     static: bool = False,
@@ -218,7 +227,7 @@ def assert_lanes(
     Args:
         function: As for `StepInLanes`.
         batches: That it is called with.
-        lanes: Numbers of lanes.
+        lanes: Numbers of lanes; None for the usual ones.
         rows: As for `StepInLanes`.
         unknown: As for `StepInLanes`: one step is built for all batches with as many rows.
         static: As for `StepInLanes`.
@@ -238,7 +247,7 @@ def assert_lanes(
         with_example=with_example,
         variables=variables,
     )
-    assert_step(step, *batches, lanes=lanes, rtol=rtol)
+    assert_step(step, *batches, lanes=lanes or usual_lanes(), rtol=rtol)
     return step
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from step_lanes import StepInLanes, all_steps
+from step_lanes import StepInLanes, all_steps, usual_lanes
 from test_partition_steps import STEPS
 from unseen.comparison import deviations, in_numbers_of_lanes, serially
 
@@ -70,7 +70,7 @@ def _allowed(case: Case, expected: dict[str, object]) -> dict[str, float]:
 def test_a_training_in_lanes_is_that_of_plain_keras(name: str) -> None:
     case = CASES[name]
     expected = serially(case)
-    for lanes, values, steps in in_numbers_of_lanes(case, (2, 3)):
+    for lanes, values, steps in in_numbers_of_lanes(case, usual_lanes()):
         apart = deviations(values, expected)
         if max(apart.values()) > BOUNDS[case.policy]:
             allowed = _allowed(case, expected)

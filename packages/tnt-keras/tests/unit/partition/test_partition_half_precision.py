@@ -81,9 +81,14 @@ def test_layers_of_keras_train_in_half_precision(policy: str) -> None:
     draw = np.random.default_rng(0).random
     x = {name: draw((7, *shape), "float32") for name, shape in INPUTS.items()}
     y = draw((7, 2), "float32")
+    model = new_model()
+    model.optimizer.build(model.trainable_variables)
+    state = [*model.variables, *model.optimizer.variables]
+    first = [variable.numpy() for variable in state]
     losses = []
     for lanes in (None, 2):
-        model = new_model()
+        for variable, value in zip(state, first, strict=True):
+            variable.assign(value)
         if lanes:
             in_lanes(model, lanes)
         history = model.fit(x, y, batch_size=7, epochs=2, shuffle=False, verbose=0).history

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import pytest
 import training_table
+from step_lanes import usual_lanes
 from training_table import FAILING, LOSSES, OPTIMIZERS, TableRow
 from unseen.comparison import deviations, in_numbers_of_lanes, serially
 
@@ -32,7 +33,7 @@ SHORT = frozenset({25, 29, 46, 87, 88})
 def test_a_row_of_the_table_trains_in_lanes_as_in_plain_keras(row: TableRow) -> None:
     case = row.case()
     expected = serially(case)
-    for lanes, values, _ in in_numbers_of_lanes(case, (2, 3)):
+    for lanes, values, _ in in_numbers_of_lanes(case, usual_lanes()):
         apart = deviations(values, expected)
         assert {k: v for k, v in apart.items() if v > case.rtol} == {}, f"in {lanes} lanes"
 
