@@ -80,7 +80,7 @@ def preloaded() -> Iterator[Preloaded]:
     """Gives what `run_ranks` and `observe_ranks` fork: TensorFlow and tnt-keras are imported."""
     from tnt_comm.testing import Preloaded
 
-    with Preloaded(["tensorflow", "keras", "tnt_keras.model.model"], env=ENVIRONMENT) as process:
+    with Preloaded(["tensorflow", "keras", "tnt_keras.api.model"], env=ENVIRONMENT) as process:
         yield process
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from tnt_keras.process import variable_names
-from tnt_keras.process.variable_names import KNOWN_NAMES, warn_of_unknown_names
+from tnt_keras.process import set_up
+from tnt_keras.process.set_up import KNOWN_NAMES, warn_of_unknown_names
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
@@ -64,7 +64,7 @@ def test_the_page_documents_exactly_the_variables_that_the_launcher_writes():
 def test_tnt_keras_knows_the_names_of_all_variables():
     """It warns of other names where there is no launcher to do so."""
     assert sorted(KNOWN_NAMES) == sorted(ALL_NAMES)
-    assert variable_names.NAMES_OF_TUTORIALS == NAMES_OF_TUTORIALS
+    assert set_up.NAMES_OF_TUTORIALS == NAMES_OF_TUTORIALS
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from run_command import ROOT
 
 import tarantella as tnt
-from tnt_keras.process.original_names import LEFT_OUT
+from tnt_keras.legacy.original_names import LEFT_OUT
 
 RANKS = [
     "get_rank",

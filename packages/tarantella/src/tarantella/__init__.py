@@ -117,7 +117,7 @@ def _load(name: str) -> Any:
     if name in _OF_THE_LAUNCHER:
         return getattr(importlib.import_module(_OF_THE_LAUNCHER[name]), name)
     if name not in __all__:
-        raise importlib.import_module("tnt_keras.process.original_names").no_attribute(
+        raise importlib.import_module("tnt_keras.legacy.original_names").no_attribute(
             __name__, name
         )
     return getattr(importlib.import_module("tnt_keras"), name)

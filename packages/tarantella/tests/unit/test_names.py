@@ -8,7 +8,7 @@ import tarantella as tnt
 import tnt_comm
 import tnt_data
 import tnt_keras
-from tnt_keras.process.original_names import LEFT_OUT
+from tnt_keras.legacy.original_names import LEFT_OUT
 
 
 def test_every_name_of_tnt_keras_is_a_name_of_tarantella():

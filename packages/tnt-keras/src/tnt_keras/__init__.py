@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tnt_comm import Group
     from tnt_keras import callbacks, data, keras, models
-    from tnt_keras.collectives.barrier import Barrier
-    from tnt_keras.collectives.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.collectives.tensor_collectives import (
+    from tnt_keras.api.explain import explain
+    from tnt_keras.api.model import Model, Sequential
+    from tnt_keras.api.step_function import function
+    from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
+    from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
+    from tnt_keras.legacy.tensor_collectives import (
+        Barrier,
         TensorAllgatherer,
         TensorAllreducer,
         TensorBroadcaster,
     )
-    from tnt_keras.loops.explain import explain
-    from tnt_keras.loops.step_function import function
-    from tnt_keras.model.model import Model, Sequential
-    from tnt_keras.process.former_probe import ProbeError
-    from tnt_keras.process.parallel_strategy import ParallelStrategy
-    from tnt_keras.process.printing import print
+    from tnt_keras.process.former_options import ParallelStrategy, ProbeError
+    from tnt_keras.process.output import print
     from tnt_keras.process.rank import (
         get_group_master_rank,
         get_local_rank,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         is_group_master_rank,
         is_master_rank,
     )
-    from tnt_keras.step.batch_ops import batch_mean, batch_sum, gather_batch
 
     __version__: str
 
@@ -80,22 +79,20 @@ __all__ = [
 
 _MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
-    "Barrier": "collectives.barrier",
-    "Model": "model.model",
-    "ParallelStrategy": "process.parallel_strategy",
-    "ProbeError": "process.former_probe",
-    "Sequential": "model.model",
+    "Barrier": "legacy.tensor_collectives",
+    "Model": "api.model",
+    "ParallelStrategy": "process.former_options",
+    "ProbeError": "process.former_options",
+    "Sequential": "api.model",
     **dict.fromkeys(
         ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
-        "collectives.tensor_collectives",
+        "legacy.tensor_collectives",
     ),
-    **dict.fromkeys(
-        ("allgather_object", "broadcast_object", "master_first"), "collectives.objects"
-    ),
-    "print": "process.printing",
-    "explain": "loops.explain",
-    "function": "loops.step_function",
-    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "step.batch_ops"),
+    **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.objects"),
+    "print": "process.output",
+    "explain": "api.explain",
+    "function": "api.step_function",
+    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batch_ops"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},
 }
 """The modules of this package that define the names."""
@@ -118,7 +115,7 @@ def _load(name: str) -> Any:
     if name == "Group":
         return importlib.import_module("tnt_comm").Group
     if name not in __all__:
-        raise importlib.import_module("tnt_keras.process.original_names").no_attribute(
+        raise importlib.import_module("tnt_keras.legacy.original_names").no_attribute(
             __name__, name
         )
     try:

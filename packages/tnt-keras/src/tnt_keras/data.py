@@ -16,9 +16,9 @@ from tnt_data import (
     micro_batch_size,
     slice_batches,
 )
-from tnt_keras.inputs.argument_errors import errors_naming
-from tnt_keras.inputs.legacy_dataset import Dataset
-from tnt_keras.loops.dataset import DistributedDataset, distribute
+from tnt_keras.api.dataset import DistributedDataset, distribute
+from tnt_keras.inputs.arguments import errors_naming
+from tnt_keras.legacy.dataset import Dataset
 from tnt_keras.process.rank import get_size, is_master_rank
 
 __all__ = [

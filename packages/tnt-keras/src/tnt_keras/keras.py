@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tnt_keras import callbacks, models
-from tnt_keras.model.model import Model, Sequential
-from tnt_keras.process.original_names import no_attribute
+from tnt_keras.api.model import Model, Sequential
+from tnt_keras.legacy.original_names import no_attribute
 
 __all__ = ["Model", "Sequential", "callbacks", "models"]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.collective_call import collective_call
+from tnt_keras.api.model import Model, Sequential
+from tnt_keras.calls.atomic_write import write_atomically
+from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.files_of_ranks import read_from_master
 from tnt_keras.keras_hooks.class_swap import signature_of
-from tnt_keras.model.atomic_write import write_atomically
-from tnt_keras.model.files_of_ranks import read_from_master
-from tnt_keras.model.model import Model, Sequential
-from tnt_keras.process.original_names import no_attribute
+from tnt_keras.legacy.original_names import no_attribute
 from tnt_keras.step.accumulation import settle
 
 __all__ = [

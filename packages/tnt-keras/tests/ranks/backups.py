@@ -15,7 +15,7 @@ from classifiers import samples, weights_of
 
 import tnt_keras
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.model.backup import backup_files
+from tnt_keras.restart import backup_files
 
 EPOCHS = 4
 Data = tf.data.Dataset

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tnt_comm
 import tnt_keras
-from tnt_keras.collectives import failed_call
+from tnt_keras.calls import failed_call
 
 
 def _limited(limit: float) -> Any:

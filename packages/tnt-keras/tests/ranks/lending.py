@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tnt_comm
 import tnt_keras
-from tnt_keras.collectives import ops
+from tnt_keras.exchange import ops
 
 LARGE, SMALL = 100_000, 10  # elements; small tensors are copied
 

@@ -19,8 +19,8 @@ from classifiers import classifier, samples
 
 import tnt_keras
 from tnt_keras import models
+from tnt_keras.calls import files_of_ranks
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.model import files_of_ranks
 
 NUM_FEATURES = 10
 KERAS_WRITES_SHARDS = "max_shard_size" in inspect.signature(keras.Model.save_weights).parameters

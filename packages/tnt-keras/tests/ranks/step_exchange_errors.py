@@ -11,9 +11,9 @@ import tensorflow as tf
 from step_exchanges import Request
 
 import tnt_comm
-from tnt_keras.collectives import ops
-from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.collectives.step_exchange import StepExchange
+from tnt_keras.exchange import ops
+from tnt_keras.exchange.step_channels import StepChannels
+from tnt_keras.exchange.step_exchange import StepExchange
 
 
 def _run(step: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks, run_ranks
-from tnt_keras.collectives import failed_call
+from tnt_keras.calls import failed_call
 
 pytestmark = pytest.mark.timeout(300)
 

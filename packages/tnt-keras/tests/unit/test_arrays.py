@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.inputs.array_leaves import is_array
-from tnt_keras.inputs.arrays import Arrays, split_off_last
+from tnt_keras.inputs.arrays import Arrays, is_array, split_off_last
 from tnt_keras.inputs.seed import seeds_of_keras
 
 

@@ -14,8 +14,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.model.backup.callback_states import CallbackState
-from tnt_keras.model.backup.plain_values import (
+from tnt_keras.restart.callback_states import CallbackState
+from tnt_keras.restart.plain_values import (
     DamagedError,
     NotPlainError,
     decode,

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_keras
-from tnt_keras.model.build import build_by_tracing
+from tnt_keras.api.first_step import build_by_tracing
 
 
 class Counting(keras.Model):

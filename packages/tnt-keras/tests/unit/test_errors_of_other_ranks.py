@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from tnt_keras.collectives.errors import OtherRankError, cause_of, of_other_rank
+from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, FileNotFoundError, TypeError, KeyError])

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 import tnt_comm
-from tnt_keras.collectives import exchange_plan
-from tnt_keras.collectives.exchange_plan import ExchangePlan, PlannedCall
+from tnt_keras.exchange import exchange_plan
+from tnt_keras.exchange.exchange_plan import ExchangePlan, PlannedCall
 
 SUM = PlannedCall("sum of float32 (2)", "dense/MatMul", "train.py:3")
 ROWS = PlannedCall("gather of string", "dense/Gather", "")

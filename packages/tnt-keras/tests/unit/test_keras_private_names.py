@@ -15,10 +15,10 @@ import pytest
 import tensorflow as tf
 
 import tnt_keras
+from tnt_keras.api import model
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.version_gate import VersionGate
-from tnt_keras.model import model
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 
 FOLDER = Path(tnt_keras.__file__).parent
 PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]

@@ -20,7 +20,7 @@ from tnt_keras import (
     TensorAllreducer,
     TensorBroadcaster,
 )
-from tnt_keras.process.original_names import LEFT_OUT
+from tnt_keras.legacy.original_names import LEFT_OUT
 
 OPERATIONS = [TensorAllreducer, TensorBroadcaster, TensorAllgatherer]
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import pytest
 
-from tnt_keras.model.build import kept_in_python
+from tnt_keras.api.first_step import kept_in_python
 
 
 def _drawn() -> list[tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""What a process does when it first does something distributed: settings, log, devices."""
+"""What a process does when it first does something distributed: settings, output, devices."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tnt_keras.process import log, set_up
+from tnt_keras.process import output, set_up
 from tnt_keras.process.environment import Settings
-from tnt_keras.process.log import set_up_logging
-from tnt_keras.process.set_up import check_devices
-from tnt_keras.process.variable_names import KNOWN_NAMES, warn_of_unknown_names
+from tnt_keras.process.output import set_up_logging
+from tnt_keras.process.set_up import KNOWN_NAMES, check_devices, warn_of_unknown_names
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def test_loggers_get_a_level_and_one_handler(loggers: list[logging.Logger]) -> N
 def test_other_ranks_log_errors_only(
     loggers: list[logging.Logger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "is_master_rank", lambda: False)
+    monkeypatch.setattr(output, "is_master_rank", lambda: False)
     set_up_logging(Settings(log_level="DEBUG"))
     assert [logger.level for logger in loggers] == [logging.ERROR] * 2
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.collectives.fusion import Fusion
-from tnt_keras.collectives.shared_objects import (
+from tnt_keras.exchange.fusion import Fusion
+from tnt_keras.exchange.shared_objects import (
     SharedGatherers,
     SharedReducers,
     Summand,

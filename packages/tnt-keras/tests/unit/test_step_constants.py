@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tnt_keras.loops.arguments import Constant
+from tnt_keras.api.function_arguments import Constant
 
 
 class Unhashable:

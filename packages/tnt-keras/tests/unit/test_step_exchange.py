@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.collectives import exchange_plan, step_channels, step_exchange
-from tnt_keras.collectives.fusion import Fusion
-from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.collectives.step_exchange import StepExchange
-from tnt_keras.process.log import logger
+from tnt_keras.exchange import exchange_plan, step_channels, step_exchange
+from tnt_keras.exchange.fusion import Fusion
+from tnt_keras.exchange.step_channels import StepChannels
+from tnt_keras.exchange.step_exchange import StepExchange
+from tnt_keras.process.output import logger
 
 STARTS = {"TntStartReduce", "TntStartGather", "TntStartBroadcast"}
 FINISHES = {"TntFinishReduce", "TntFinishGather", "TntFinishBroadcast"}

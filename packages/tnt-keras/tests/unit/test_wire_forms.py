@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_comm import TensorSpec
-from tnt_keras.collectives import wire_forms
-from tnt_keras.collectives.wire_forms import wire_form
+from tnt_keras.exchange import wire_forms
+from tnt_keras.exchange.wire_forms import wire_form
 
 OPERATIONS = {
     "sum": np.add,

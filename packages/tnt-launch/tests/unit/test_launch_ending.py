@@ -18,7 +18,7 @@ from tnt_launch.running.ending import (
 T = 100.0
 HEAD = "Traceback (most recent call last):\n"
 LOST = HEAD + "tnt_comm.errors.PeerLostError: rank 0: lost rank 1\n"
-TOLD = HEAD + "tnt_keras.collectives.errors.OtherRankError: rank 1 failed: SystemExit: 4\n"
+TOLD = HEAD + "tnt_keras.calls.errors.OtherRankError: rank 1 failed: SystemExit: 4\n"
 OWN = HEAD + "RuntimeError: no more disk\n"
 
 

@@ -109,7 +109,7 @@ def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopp
 
 
 HEAD = b"Traceback (most recent call last):\n"
-TOLD = HEAD + b"tnt_keras.collectives.errors.OtherRankError: Rank 0: rank 1 failed: SystemExit: 4\n"
+TOLD = HEAD + b"tnt_keras.calls.errors.OtherRankError: Rank 0: rank 1 failed: SystemExit: 4\n"
 LOST = HEAD + b"tnt_comm.errors.PeerLostError: rank 0: lost rank 1\n"
 OWN = HEAD + b"RuntimeError: no more disk\n"
 

@@ -40,7 +40,7 @@ def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame():
     told = (
         "Traceback (most recent call last):\n"
         '  File "train.py", line 38, in <module>\n'
-        "tnt_keras.collectives.errors.OtherRankError.RuntimeError: train.py:38: Rank 0: rank 1 "
+        "tnt_keras.calls.errors.OtherRankError.RuntimeError: train.py:38: Rank 0: rank 1 "
         "failed in `tnt.master_first()`: SystemExit: 4\n"
     )
     ends = [end(0, 1, stderr=told), end(2, 1, stderr=told), end(1, 4)]

@@ -59,7 +59,7 @@ def test_of_a_group_of_exceptions_the_group_itself_is_told():
         "/env/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py",
         "/usr/lib/python3/dist-packages/numpy/core.py",
         "/usr/lib64/python3.12/json/decoder.py",
-        "/home/user/clone/packages/tnt-keras/src/tnt_keras/model/fit.py",
+        "/home/user/clone/packages/tnt-keras/src/tnt_keras/api/fit.py",
         "/home/user/clone/packages/tarantella/src/tarantella/__init__.py",
         "/tmp/__autograph_generated_fileab12.py",
         "<frozen importlib._bootstrap>",

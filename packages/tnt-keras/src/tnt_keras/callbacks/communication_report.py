@@ -1,15 +1,17 @@
-"""Log at the end of `fit` how much of the time of the steps was communication."""
+"""Tell how much of the time of steps was communication, and mark steps in the timeline."""
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 import keras
 
 import tnt_comm
-from tnt_keras.process.log import logger
+from tnt_comm import timeline
+from tnt_keras.process.output import logger
 
 
 class CommunicationReport(keras.callbacks.Callback):
@@ -65,3 +67,27 @@ def describe(step_s: float, total: tnt_comm.Counters) -> str:
         f"communication {100 * total.communication_s / step_s:.1f} % of step, "
         f"{100 * total.hidden_share:.0f} % hidden"
     )
+
+
+STEPS = {"train": "training step", "test": "test step", "predict": "prediction step"}
+"""What a step is called, by the name that Keras' hooks have for it."""
+
+
+class TimelineMarks(keras.callbacks.Callback):
+    """Show epochs and steps as slices of the timeline. Only used if there is one.
+
+    A step is what Keras does between two calls of the callbacks: it fetches a batch and computes
+    one step, or several with `steps_per_execution`.
+    """
+
+
+def _marking(mark: Callable[[str], None], name: str) -> Callable[..., None]:
+    def hook(self: TimelineMarks, number: int, logs: Any = None) -> None:
+        mark(name)
+
+    return hook
+
+
+for _part, _name in {"epoch": "epoch", **{f"{k}_batch": v for k, v in STEPS.items()}}.items():
+    setattr(TimelineMarks, f"on_{_part}_begin", _marking(timeline.begin, _name))
+    setattr(TimelineMarks, f"on_{_part}_end", _marking(timeline.end, _name))

@@ -8,9 +8,8 @@ from typing import Any
 import keras
 
 from tnt_comm import timeline
-from tnt_keras.callbacks.communication_report import CommunicationReport
+from tnt_keras.callbacks.communication_report import CommunicationReport, TimelineMarks
 from tnt_keras.callbacks.lockstep import Lockstep
-from tnt_keras.callbacks.timeline import TimelineMarks
 from tnt_keras.callbacks.wrapper import Callback
 from tnt_keras.callbacks.writers import (
     FILE_WRITERS,
@@ -19,7 +18,7 @@ from tnt_keras.callbacks.writers import (
     saves_on_all_ranks,
     tensorboard_on_its_ranks,
 )
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.calls.messages import allgather
 from tnt_keras.process.rank import get_size, is_master_rank
 
 _PROGRESS = keras.callbacks.ProgbarLogger

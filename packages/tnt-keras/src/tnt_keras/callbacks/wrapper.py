@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.current_call import alone
+from tnt_keras.calls.current_call import alone
 from tnt_keras.process.rank import get_size, is_master_rank
 
 _DECIDING = (

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 import keras
 
 from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.collectives.current_call import alone
+from tnt_keras.calls.current_call import alone
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.process.environment import settings
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank
 
 _Class = TypeVar("_Class")

@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_data import MicroBatch
-from tnt_keras.inputs.array_leaves import without_pandas
+from tnt_keras.inputs.arrays import without_pandas
 from tnt_keras.step.batch_part import CheckedBatch, LocalBatch
 from tnt_keras.step.data_check import NO_LABEL
 

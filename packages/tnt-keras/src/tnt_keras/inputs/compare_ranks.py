@@ -8,13 +8,13 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather, allgather_json
-from tnt_keras.collectives.replicas import require_same
+from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.messages import allgather, allgather_json
+from tnt_keras.calls.replicas import require_same
 from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
 _NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}

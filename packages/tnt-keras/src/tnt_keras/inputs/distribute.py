@@ -8,8 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.argument_errors import check_input, errors_naming
-from tnt_keras.inputs.arguments import InputArguments
+from tnt_keras.inputs.arguments import InputArguments, check_input, errors_naming
 from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
 from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
@@ -30,7 +29,7 @@ from tnt_keras.inputs.distributed_input import (
     map_micro_batches,
 )
 from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, unmarked
 

@@ -34,7 +34,7 @@ from tnt_keras.inputs.py_dataset import (
     with_same_order,
 )
 from tnt_keras.keras_hooks.private import ChangedInput
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at, unmarked
 

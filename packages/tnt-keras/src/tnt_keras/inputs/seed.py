@@ -7,7 +7,7 @@ import contextlib
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.messages import allgather_json, broadcast
+from tnt_keras.calls.messages import allgather_json, broadcast
 from tnt_keras.process.rank import MASTER_RANK
 
 SEED = 42

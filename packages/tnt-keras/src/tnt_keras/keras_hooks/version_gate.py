@@ -11,7 +11,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 
 
 class VersionGate:

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.partition.draws import seeded_draw
 from tnt_keras.partition.effects import OUTPUT
 from tnt_keras.partition.emission import Emission
 from tnt_keras.partition.emitted import Emitted, OnDemand
@@ -33,7 +34,6 @@ from tnt_keras.partition.requests import Request
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.row_numbers import ANY_ROWS, static
 from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.seeded_draws import seeded_draw
 from tnt_keras.partition.value import Value
 
 

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.analysis import Analysis
 from tnt_keras.partition.bodies import run_in_order
+from tnt_keras.partition.draws import is_seeded
 from tnt_keras.partition.emission import Emission
 from tnt_keras.partition.emitted import Emitted
 from tnt_keras.partition.explain import Explanation, explain
@@ -35,7 +36,6 @@ from tnt_keras.partition.requests import Alone, Exchange
 from tnt_keras.partition.reshard import Layout
 from tnt_keras.partition.row_numbers import ANY_ROWS
 from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.seeded_draws import is_seeded
 from tnt_keras.partition.traced import TracedStep
 from tnt_keras.partition.value import Value
 

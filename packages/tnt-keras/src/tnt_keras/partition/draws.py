@@ -1,9 +1,12 @@
-"""Random draws: each lane computes its rows of those of the serial run."""
+"""Random draws: each lane computes its rows of those of the serial run.
+
+Draws by an operation's seed have one state for all graphs of a step.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
@@ -45,3 +48,39 @@ def rows_of_draw(
         if any(part is None for part in parts)
         else [part for part in parts if part is not None]
     )
+
+
+_STATELESS: dict[str, Callable[..., tf.Tensor]] = {
+    "RandomStandardNormal": tf.raw_ops.StatelessRandomNormalV2,
+    "RandomUniform": tf.raw_ops.StatelessRandomUniformV2,
+    "RandomUniformInt": tf.raw_ops.StatelessRandomUniformIntV2,
+    "TruncatedNormal": tf.raw_ops.StatelessTruncatedNormalV2,
+}
+_RESERVED = 256  # counters for each number of a draw, most of which are not used
+
+
+def is_seeded(node: Node) -> bool:
+    """Return whether the numbers that an operation draws are known by its seeds alone. Local."""
+    return node.type in _STATELESS and any(_seeds(node))
+
+
+def seeded_draw(node: Node, operands: Sequence[tf.Tensor], num_used: tf.Variable) -> tf.Tensor:
+    """Make the next draw of an operation, after int64 `num_used` counters that were reserved."""
+    shape, *bounds = operands
+    seed, seed2 = _seeds(node)
+    used = num_used.read_value()
+    with tf.control_dependencies([used]):
+        num_used.assign_add(_RESERVED * tf.reduce_prod(tf.cast(shape, tf.int64)))
+    options = dict(zip(("minval", "maxval"), bounds, strict=False))
+    return _STATELESS[node.type](
+        shape=shape,
+        key=tf.constant([seed], tf.uint64),
+        counter=tf.stack([tf.cast(used, tf.uint64), tf.constant(seed2, tf.uint64)]),
+        alg=tf.random.Algorithm.PHILOX.value,
+        name=node.name,
+        **(options or {"dtype": node.dtypes[0]}),
+    )
+
+
+def _seeds(node: Node) -> list[int]:
+    return [node.attributes[name] % 2**64 for name in ("seed", "seed2")]

@@ -12,8 +12,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.draws import is_draw, rows_of_draw
-from tnt_keras.partition.emitted import Emitted
-from tnt_keras.partition.emitted_lists import bring_list
+from tnt_keras.partition.emitted import Emitted, bring_list
 from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.flat_graph import Node, users_line
 from tnt_keras.partition.operations import ADDITIONS, attribute, create_operation, sum_of

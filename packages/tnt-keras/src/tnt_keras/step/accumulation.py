@@ -24,14 +24,14 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.collective_call import collective_call
-from tnt_keras.collectives.current_call import what_is_alone
-from tnt_keras.collectives.messages import allreduce
+from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.current_call import what_is_alone
+from tnt_keras.calls.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
 from tnt_keras.partition.flat_graph import Node
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import is_master_rank
 
 # Not attributes of the optimizers, whose copies and files would contain them.

@@ -9,12 +9,12 @@ from typing import Any
 
 import keras
 
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather_json
-from tnt_keras.collectives.replicas import require_same
+from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.messages import allgather_json
+from tnt_keras.calls.replicas import require_same
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 
 _MAY_DIFFER = {

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import tnt_comm
-from tnt_keras.collectives.current_call import current_call
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.failed_call import settle_failure
-from tnt_keras.collectives.messages import barrier
+from tnt_keras.calls.current_call import current_call
+from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.failed_call import settle_failure
+from tnt_keras.calls.messages import barrier
 from tnt_keras.process.rank import get_rank
 
 NO_LABEL: Any = np.int64(np.iinfo(np.int64).min)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from tnt_keras.collectives.errors import MARK_OF_CHECKS
-from tnt_keras.collectives.step_channels import StepChannels
-from tnt_keras.collectives.step_exchange import StepExchange
+from tnt_keras.calls.errors import MARK_OF_CHECKS
+from tnt_keras.exchange.step_channels import StepChannels
+from tnt_keras.exchange.step_exchange import StepExchange
 from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Request, Rows, build
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_forms import Form, Unknown
 from tnt_keras.step.batch_part import BatchPart, has_rows

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.calls.messages import allgather
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 
 

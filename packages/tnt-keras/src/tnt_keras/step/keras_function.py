@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import keras
 import tensorflow as tf
 
-from tnt_keras.collectives.current_call import current_call
+from tnt_keras.calls.current_call import current_call
 from tnt_keras.step.batch_part import LocalBatch, part_of, unmarked
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.partitioned_steps import PartitionedSteps

@@ -7,7 +7,7 @@ import contextvars
 from collections.abc import Iterator
 from typing import Any
 
-from tnt_keras.collectives.step_channels import StepChannels
+from tnt_keras.exchange.step_channels import StepChannels
 from tnt_keras.step.batch_forms import BatchForms, Sizes
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.options import StepOptions

@@ -9,9 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.collectives.failed_call import give_up
+from tnt_keras.calls.failed_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at

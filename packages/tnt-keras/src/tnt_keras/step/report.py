@@ -6,7 +6,7 @@ import dataclasses
 
 from tnt_keras.partition import Explanation
 from tnt_keras.process.environment import settings
-from tnt_keras.process.log import logger
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size, is_master_rank
 from tnt_keras.step.batch_norm_region import Normalisations
 

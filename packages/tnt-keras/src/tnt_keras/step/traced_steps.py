@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.collectives.replicas import require_same
+from tnt_keras.calls.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm

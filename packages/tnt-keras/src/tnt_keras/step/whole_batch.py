@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.collectives.errors import DifferentInputError
-from tnt_keras.collectives.messages import allgather
+from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_part import BatchPart, cut, has_rows, in_order_of_rows, rows_at
 from tnt_keras.step.signature import with_shape

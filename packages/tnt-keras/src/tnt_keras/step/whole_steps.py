@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.collectives.messages import allgather
-from tnt_keras.process.log import logger
+from tnt_keras.calls.messages import allgather
+from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 from tnt_keras.step.batch_part import BatchPart
 from tnt_keras.step.owner import StepOwner, step_scope

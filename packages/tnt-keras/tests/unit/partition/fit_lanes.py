@@ -10,7 +10,7 @@ import keras
 import tensorflow as tf
 from step_lanes import OneProcess
 
-from tnt_keras.model.build import build_optimizer
+from tnt_keras.api.first_step import build_optimizer
 from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
 
 LOOPS = ("train", "test", "predict")

@@ -1,0 +1,1 @@
+"""What users call: methods of `tnt.Model`, `tnt.function`, `tnt.data.distribute`, `tnt.explain`."""

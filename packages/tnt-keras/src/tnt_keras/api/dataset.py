@@ -1,0 +1,117 @@
+"""`tnt.data.distribute`: the part of each batch that this rank takes, for loops over a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.inputs.arguments import InputArguments, Keywords
+from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.process.rank import get_size
+from tnt_keras.process.set_up import set_up_process
+from tnt_keras.step.own_loops import loop_over_parts
+
+_KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size")
+_PART = "_tnt_part"
+
+
+class DistributedDataset:
+    """This rank's part of each global batch; made by `distribute`.
+
+    Args:
+        dataset: Of micro-batches; on one rank of whole batches.
+    """
+
+    def __init__(self, dataset: tf.data.Dataset) -> None:
+        self._dataset = dataset
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the elements of one pass. Local.
+
+        Raises:
+            RuntimeError: Inside of a `tf.function`, on several ranks.
+        """
+        if get_size() == 1:
+            yield from self._dataset
+            return
+        if tf.inside_function():
+            raise RuntimeError(
+                "A loop over `tnt.data.distribute(dataset)` is inside of a `tf.function`, which "
+                "cannot hold steps of several ranks: take the `@tf.function` off what contains "
+                "the loop, and put `@tnt.function` on the step in it."
+            )
+        for element in self._dataset:
+            for leaf in tf.nest.flatten(element.data):
+                setattr(leaf, _PART, (int(element.num_local), int(element.num_global)))
+            with loop_over_parts():
+                yield element.data
+
+    def __len__(self) -> int:
+        """Return the number of batches, which all ranks have.
+
+        Raises:
+            TypeError: If it is infinite or not known.
+        """
+        return len(self._dataset)
+
+    @property
+    def element_spec(self) -> Any:
+        """What elements look like: those of the dataset itself, with some of the rows."""
+        spec = self._dataset.element_spec
+        return spec if get_size() == 1 else spec.data
+
+
+def part_of(tensor: Any) -> tuple[int, int] | None:
+    """Return the local and global samples of the batch that a tensor is part of, if known. Local.
+
+    They are 0 locally if it is a duplicate of the first sample instead.
+    """
+    return getattr(tensor, _PART, None)
+
+
+@collective_call("data.distribute")
+def distribute(
+    dataset: tf.data.Dataset, *, micro_batch_size: int | None = None
+) -> DistributedDataset:
+    """Share a dataset between ranks, for a training loop of one's own. Collective.
+
+    For example::
+
+        for x, y in tnt.data.distribute(dataset):
+            loss = train_step(x, y)        # a `tnt.function`
+
+    Each element holds the rows r, r + n, ... of a global batch on rank r of n, and knows that: pass
+    it to a `tnt.function` as it is. A rank reads and computes what its rows need, where the
+    pipeline allows that, while a loop over the dataset itself reads all of it on every rank. All
+    ranks get equally many elements. Where a batch has fewer samples than there are ranks, those
+    without samples get a duplicate of the first one, which does not count.
+
+    `fit`, `evaluate` and `predict` take the dataset itself. `tnt_data.distribute` gives the parts
+    as a `tf.data.Dataset`, for any rank.
+
+    Args:
+        dataset: Batched with the global batch size, the same on all ranks. A `shuffle` without a
+            seed is given the one that all ranks have.
+        micro_batch_size: For an unbatched dataset, the samples of each rank in a step.
+
+    Returns:
+        What can be iterated over any number of times; a new order for each, if it is shuffled.
+
+    Raises:
+        TypeError: If `dataset` is no `tf.data.Dataset`.
+        ValueError: If it cannot be shared, or ranks have different datasets.
+    """
+    if not isinstance(dataset, tf.data.Dataset):
+        raise TypeError(
+            "`tnt.data.distribute` takes a `tf.data.Dataset`, such as "
+            "`tf.data.Dataset.from_tensor_slices((x, y)).batch(64)`. "
+            f"Received: {type(dataset).__name__}."
+        )
+    set_up_process()
+    given = InputArguments(
+        dataset, micro_batch_size=micro_batch_size, keywords=_KEYWORDS, may_differ=False
+    )
+    return DistributedDataset(distribute_input(given).data)

@@ -1,0 +1,128 @@
+"""`evaluate` and `predict` on all ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tnt_keras.api.first_step import (
+    callbacks_for_data,
+    check_compiled,
+    prepare_steps,
+    split_arguments,
+    switches,
+)
+from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
+from tnt_keras.inputs.compare_ranks import require_same_arguments
+from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.process.output import verbosity
+
+
+class Evaluating(MixinBase):
+    """Mixin for a Keras model: evaluates and predicts on all ranks."""
+
+    @collective_call("evaluate")
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        *,
+        tnt_micro_batch_size: int | None = None,
+        tnt_distribute_dataset: bool = True,
+        verify_inputs: bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Evaluate on all ranks together, otherwise as `keras.Model.evaluate`. Collective.
+
+        Args:
+            x: As for `fit`.
+            y: As for `fit`.
+            batch_size: As for `fit`.
+            verbose: As for `fit`.
+            sample_weight: As for `fit`.
+            steps: As in Keras.
+            callbacks: As for `fit`.
+            return_dict: As in Keras.
+            tnt_micro_batch_size: As for `fit`.
+            tnt_distribute_dataset: As for `fit`.
+            verify_inputs: As for `fit`.
+            **kwargs: What Keras passes on when `fit` validates.
+
+        Returns:
+            Loss and metrics over all samples, equal on all ranks.
+
+        Raises:
+            ValueError: As `fit` does.
+        """
+        given, of_keras = split_arguments(locals())
+        if kwargs:  # `fit` validates, with data that it has distributed
+            return super().evaluate(**of_keras)
+        check_compiled(self, "evaluate")
+        return super().evaluate(**of_keras | _replacements(self, "test_step", given))
+
+    @collective_call("predict")
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: Any = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        tnt_micro_batch_size: int | None = None,
+        tnt_distribute_dataset: bool = True,
+        verify_inputs: bool | None = None,
+    ) -> Any:
+        """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
+
+        Args:
+            x: As for `fit`.
+            batch_size: As for `fit`.
+            verbose: As for `fit`.
+            steps: As in Keras.
+            callbacks: As for `fit`.
+            tnt_micro_batch_size: As for `fit`.
+            tnt_distribute_dataset: False if each rank gives samples of its own.
+            verify_inputs: As for `fit`.
+
+        Returns:
+            The predictions for all samples in their order, on all ranks; if each rank has samples
+            of its own, the predictions for those.
+
+        Raises:
+            ValueError: As `fit` does.
+        """
+        given, of_keras = split_arguments(locals())
+        return super().predict(**of_keras | _replacements(self, "predict_step", given))
+
+
+def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Return what Keras' method is given on this rank instead of the user's. Collective."""
+    is_prediction = step_name == "predict_step"
+    require_same_arguments(given | switches(model))
+    own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
+    if is_left_to_keras(own):
+        return {}
+    part = distribute_input(own)
+    prepare_steps(model)
+    first = callbacks_for_data(model, **{"predicting" if is_prediction else "testing": part})
+    return {
+        "x": part.data,
+        **({} if is_prediction else {"y": None, "sample_weight": None}),
+        "batch_size": None,
+        "verbose": verbosity(given["verbose"]),
+        "callbacks": select_callbacks(
+            given["callbacks"],
+            training=False,
+            first=first,
+            lockstep=own.distribute or part.is_compared,
+        ),
+    }

@@ -1,0 +1,246 @@
+"""The distributed model: a Keras model whose steps are computed by all ranks together."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import Any
+
+import keras
+
+from tnt_keras.api.evaluate import Evaluating
+from tnt_keras.api.fit import Fitting
+from tnt_keras.api.model_functions import DistributedFunctions
+from tnt_keras.api.on_batch import SingleBatches
+from tnt_keras.api.save import Saving
+from tnt_keras.keras_hooks import private, private_tensorflow
+from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
+from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
+from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
+from tnt_keras.process.output import is_shown, logger
+from tnt_keras.process.rank import get_size
+from tnt_keras.process.set_up import set_up_process
+from tnt_keras.step.accumulation import settle_before_copy
+from tnt_keras.step.options import default_options, given_options
+from tnt_keras.step.own_loops import notice_own_loops
+from tnt_keras.step.owner import StepOwner
+
+
+class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
+    """Make a Keras model train, evaluate and predict on all ranks.
+
+        model = tnt.Model(model)
+
+    turns the given model itself (functional, Sequential or subclassed, compiled or not) into a
+    distributed one and returns it; it stays a `keras.Model` with all its methods. Datasets and
+    `batch_size` are those of the serial script: batches are global, every rank computes its part of
+    each, and results are those of the serial run on every rank.
+
+    A method that a class derived from `keras.Model` has of its own (`compile`, `fit`, `save`, ...)
+    is called as the user wrote it, on every rank; what it calls in `super()` is that of this class.
+
+    All ranks must call the methods that compute, or write or read files: `fit`, `evaluate`,
+    `predict`, the `*_on_batch` methods, `save`, `save_weights`, `export` and `load_weights`. On one
+    rank everything is plain Keras, except that shuffles without a seed get the one that they have
+    on several ranks, and batch normalisation is fused as it is there.
+
+    Args:
+        model: Any Keras model; one that is distributed already is only given other options.
+        parallel_strategy: `ParallelStrategy.DATA`; `NONE` gives the model back as it is.
+        probe: Has no effect, and there is a warning: results are the serial ones.
+        fused_batch_norm: Whether the model's steps compute `keras.layers.BatchNormalization` by one
+            operation where they train it, instead of the many that Keras takes. The results are the
+            same to rounding, and weights and files are untouched. It is done for inputs of 4
+            dimensions with channels last or first and without mask, on one rank too. None, the
+            default, is True for a new model.
+        batch_norm: "local" for batch normalisation by the statistics of each rank's rows, as usual
+            in data-parallel training; "global" for those of the batch, as in the serial run. None,
+            the default, is "local" for a new model. Layers with `synchronized=True`, and those of
+            derived classes, take the statistics of the batch in any case.
+        draws: "serial" for the random numbers of the serial run; "local" lets each rank draw other
+            ones for its rows, which is faster where most of a step is drawing: losses then depend
+            on the number of ranks. None is "serial" for a new model.
+        check: Whether the first step of each kind is compared with the serial one, which costs as
+            much as a few steps; a difference is logged as an error, and is a fault of this package.
+            None is what `TNT_CHECK_STEPS` says for a new model, else False.
+
+    Raises:
+        TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
+        ValueError: If `probe`, `batch_norm` or `draws` is none of its words.
+        NotImplementedError: If pipelining is asked for.
+    """
+
+    def __new__(
+        cls,
+        model: keras.Model,
+        parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
+        *,
+        probe: str | None = None,
+        fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
+    ) -> Any:
+        """Distribute the given model."""
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(model, parallel_strategy, probe=probe, options=options)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
+        """Make a distributed model of what `get_config()` gives. Local.
+
+        Args:
+            config: Of a functional model, in `tnt.Sequential` of a `keras.Sequential`, distributed
+                or not.
+            custom_objects: As in Keras.
+
+        Returns:
+            A distributed model with new weights, not compiled.
+        """
+        plain = keras.Sequential if issubclass(cls, Sequential) else keras.Model
+        return _distribute(plain.from_config(config, custom_objects))
+
+    @signature_of(keras.Model.compile)
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the model as `keras.Model.compile` does. Local.
+
+        XLA cannot compile communication, so that on several ranks `jit_compile` is False.
+
+        Args:
+            *args: As in Keras.
+            **kwargs: As in Keras.
+
+        Raises:
+            RuntimeError: If a `tf.distribute.Strategy` is active.
+        """
+        check_no_strategy("compile")
+        if get_size() > 1:
+            given = _COMPILE.bind_partial(self, *args, **kwargs).arguments
+            if given.get("jit_compile") is True:
+                logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
+        super().compile(*args, **kwargs)
+        _distribute_compiled(self)
+
+    @signature_of(keras.Model.summary)
+    def summary(self, *args: Any, **kwargs: Any) -> None:
+        """Show on the master rank what `keras.Model.summary` shows. Local."""
+        if is_shown():
+            super().summary(*args, **kwargs)
+
+
+class Sequential(Model, keras.Sequential):
+    """Make a distributed `keras.Sequential` of its layers.
+
+        model = tnt.Sequential([keras.Input((64,)), keras.layers.Dense(10)])
+
+    is `tnt.Model(keras.Sequential([...]))`, and every distributed `keras.Sequential` is an instance
+    of this class.
+
+    Args:
+        layers: As for `keras.Sequential`.
+        trainable: As for `keras.Sequential`.
+        name: As for `keras.Sequential`.
+        probe: As for `Model`.
+        fused_batch_norm: As for `Model`.
+        batch_norm: As for `Model`.
+        draws: As for `Model`.
+        check: As for `Model`.
+    """
+
+    def __new__(
+        cls,
+        layers: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+        *,
+        probe: str | None = None,
+        fused_batch_norm: bool | None = None,
+        batch_norm: str | None = None,
+        draws: str | None = None,
+        check: bool | None = None,
+    ) -> Any:
+        """Make the Keras model and distribute it."""
+        plain = keras.Sequential(layers, trainable, name)
+        options = given_options(fused_batch_norm, batch_norm, draws, check)
+        return _distribute(plain, probe=probe, options=options)
+
+
+_COMPILE = inspect.signature(keras.Model.compile)
+
+
+class _OfAnyClass(DistributedFunctions):
+    """Mixin in front of a model's own class: distributed steps, and copying."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain model: Keras copies a model by its class and its configuration."""
+        return plain_class(cls)(*args, **kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the object alone: `tnt.Model` returns it, which is initialised already."""
+
+    @classmethod
+    def from_config(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain model of its configuration, as the model's own class does. Local."""
+        plain: Any = plain_class(cls)
+        return plain.from_config(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a plain Keras model. Local.
+
+        It is collective in the middle of gradient accumulation, where ranks need each other's sums.
+        """
+        settle_before_copy(self._tnt_owner.optimizers)
+        with without_mixins(self):  # the class is written too, by its name
+            return self.__reduce__()
+
+
+def _distribute(
+    model: keras.Model,
+    strategy: ParallelStrategy = ParallelStrategy.DATA,
+    *,
+    probe: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> keras.Model:
+    if not isinstance(model, keras.Model):
+        raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
+    check_probe(probe)
+    if not is_distributing(strategy):
+        return model
+    if isinstance(model, Model):
+        if options:
+            model._tnt_owner.options = dataclasses.replace(model._tnt_owner.options, **options)
+            _forget_functions(model)
+        return model
+    check_not_distributed_otherwise(model)
+    set_up_process()
+    private.check_version()
+    if get_size() > 1:
+        private_tensorflow.check_version()
+    below = Sequential if isinstance(model, keras.Sequential) else Model
+    add_mixin(model, _OfAnyClass, below=below)
+    # Past Keras' own __setattr__, which would track what it does not know.
+    owner = StepOwner(default_options(**(options or {})), model)
+    object.__setattr__(model, "_tnt_owner", owner)
+    if model.compiled:
+        _distribute_compiled(model)
+    _forget_functions(model)
+    if get_size() > 1:
+        notice_own_loops(model)
+    return model
+
+
+def _distribute_compiled(model: Any) -> None:
+    owner = model._tnt_owner
+    owner.is_synchronized = False
+    if get_size() == 1:
+        return
+    model.jit_compile = False
+    owner.optimizers.clear()
+    owner.own_logs = None  # its metrics are other ones
+    if model.optimizer is not None:
+        owner.add_optimizer(model.optimizer)
+
+
+def _forget_functions(model: Any) -> None:
+    """Drop the graphs of other steps, which Keras keeps if the model was used before."""
+    model.train_function = model.test_function = model.predict_function = None

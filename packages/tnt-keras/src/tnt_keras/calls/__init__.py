@@ -1,0 +1,1 @@
+"""Calls that all ranks make together: their messages, errors, comparisons, objects and files."""

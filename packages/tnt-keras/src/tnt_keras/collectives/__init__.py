@@ -1,1 +1,0 @@
-"""Collectives: sums and concatenations in a graph, messages between steps, calls of all ranks."""

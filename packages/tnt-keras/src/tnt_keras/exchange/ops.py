@@ -1,0 +1,143 @@
+"""The operations by which a TensorFlow graph takes part in communication.
+
+Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
+return a token besides, an int32 scalar 0 that says "has started" or "has finished". Finish blocks
+one of TensorFlow's threads, so it takes a `barrier`, the sum of the tokens of all starts that must
+come first, which `tnt_keras.exchange.step_exchange` builds. The halves are not stateful, so that
+a start runs as soon as its input exists. Hence one input of every start must not be a constant: the
+optimiser would compute a start of constants once and for all.
+
+`allreduce` and `at_once` are stateful: each runs exactly as often as the graph comes to it, also in
+a branch or loop, whoever reads its result. They take the token of what comes before on all ranks.
+
+"gather" concatenates the rows of all ranks in rank order, tensors of shape `(k, ...)` whose `k` may
+differ and be 0; "broadcast" gives all ranks the tensor of rank 0, of whatever shape. Both take any
+dtype but resource and variant.
+
+When a collective fails, all that wait raise a `tf.errors.OpError`: `UnavailableError` if a rank was
+lost, `DeadlineExceededError` at the deadline, `AbortedError` if ranks called different things.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras.process.op_library import op_library
+
+REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
+"""Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Label:
+    """What an operation says about its call."""
+
+    text: str = ""  # what the call is for; ranks compare it, with the shape
+    caller: str = ""  # where it stems from, for messages and the timeline
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The attributes of the operation."""
+        return {"label": self.text, "caller": self.caller}
+
+
+def start_reduce(
+    value: tf.Tensor, scale: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Start the sum over ranks of `scale * value`; return its token and what waits. Local.
+
+    `scale` is a float64 scalar, no constant of the graph; where it is 0, so is the contribution,
+    even of values that are not finite. A large `value` that nothing else reads is summed in its
+    memory.
+    """
+    token, pending = op_library().tnt_start_reduce(
+        value, scale, reducer=reducer.handle, tensor_id=tensor_id
+    )
+    pending.set_shape(value.shape)
+    return token, pending
+
+
+def finish_reduce(
+    pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Wait for a sum: its token, and the sum, bitwise the same on all ranks. Collective."""
+    token, total = op_library().tnt_finish_reduce(
+        pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
+    )
+    total.set_shape(pending.shape)
+    return token, total
+
+
+def start(
+    kind: str, value: tf.Tensor, presence: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
+) -> tf.Tensor:
+    """Start a gather or broadcast, and return the token. Local.
+
+    `presence` is a float64 scalar, no constant of the graph; where it is 0 no rows are gathered.
+    """
+    operation = getattr(op_library(), f"tnt_start_{kind}")
+    return operation(value, presence, gatherer=gatherer.handle, **label.attributes)
+
+
+def finish(
+    kind: str, value: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Wait for what `start` began: its token, and all rows or the tensor of rank 0. Collective."""
+    return _after(f"finish_{kind}", kind, value, barrier, gatherer, label)
+
+
+def at_once(
+    kind: str, value: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
+    return _after(kind, kind, value, after, gatherer, label)
+
+
+def _after(
+    name: str,
+    kind: str,
+    value: tf.Tensor,
+    before: tf.Tensor,
+    gatherer: tnt_comm.Gatherer,
+    label: Label,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    operation = getattr(op_library(), f"tnt_{name}")
+    token, result = operation(value, before, gatherer=gatherer.handle, **label.attributes)
+    if kind == "gather":
+        result.set_shape([None, *value.shape[1:]])
+    return token, result
+
+
+def allreduce(
+    value: tf.Tensor, after: tf.Tensor, reduction: str, label: Label
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Combine tensors of one shape after a token: token and result, the same on all. Collective."""
+    token, result = op_library().tnt_allreduce(
+        value, after, op=REDUCTIONS.index(reduction), **label.attributes
+    )
+    result.set_shape(value.shape)
+    return token, result
+
+
+def run_in_any_case(token: tf.Tensor) -> None:
+    """Make a graph compute a token even if nothing needs it. Local.
+
+    A graph drops operations whose tensors nobody reads, also if others wait for them, but no
+    stateful ones.
+    """
+    if not tf.executing_eagerly():
+        tf.debugging.Assert(token >= 0, ["tokens are 0"])
+
+
+@functools.cache
+def variable_of_one() -> tf.Variable:
+    """Return a variable that holds 1 as float64, of which starts read no constant. Local.
+
+    The first call comes before a trace: a variable made in it lets TensorFlow trace twice.
+    """
+    with tf.init_scope():
+        return tf.Variable(1.0, trainable=False, dtype=tf.float64, name="tnt_one")

@@ -1,0 +1,185 @@
+"""The exchanges of one graph of a step: groups of values, and single ones, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING
+
+import tensorflow as tf
+
+import tnt_comm
+from tnt_keras.exchange import ops
+from tnt_keras.exchange.exchange_order import ExchangeOrder
+from tnt_keras.exchange.exchange_plan import ExchangePlan
+from tnt_keras.exchange.exchanged_value import ExchangedValue, exchanged_value
+from tnt_keras.exchange.step_channels import Finish, Part, StepChannels
+from tnt_keras.process.rank import get_size
+
+if TYPE_CHECKING:
+    from tnt_keras.partition import Request
+
+
+class StepExchange:
+    """The exchanges of one graph, in an order in which ranks cannot wait for each other for ever.
+
+    An exchange is a group of values: `ask` for each of them, then `flush`. All of a group start,
+    come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
+    tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
+    object of tnt-comm serves for the second time in a graph they wait until it has finished. Values
+    that are combined otherwise than by a sum, or whose size is known only when the graph runs,
+    follow the barrier.
+
+    Groups come one after the other: no operation of a group waits before all starts of its group
+    and all of the previous group are done on this rank. Then there is no cycle of waiting among
+    ranks, however few threads they have: at the first group at which a rank waits, every other rank
+    either waits in it too, hence has made its starts, or is not blocked and will make them.
+
+    Single values are `blocking` between groups, also in branches and loops, in the order of the
+    trace. What runs the functions of branches and loops is made by `ordered`.
+
+    Every rank must ask for the same in the same order, which ranks compare while the graph is
+    traced; what travels without a plan is compared again whenever it does. An exchange belongs to
+    the graph that is being traced when it is created, which can run as long as the channels live.
+    On one rank, results are the values themselves.
+    """
+
+    def __init__(self, channels: StepChannels) -> None:
+        self._channels = channels
+        self._title = channels.next_graph()
+        self._plan = ExchangePlan(self._title)
+        self._order = ExchangeOrder()
+        self._asked: list[ExchangedValue] = []
+        self._num_values = 0
+        self._last_uses: dict[Hashable, tf.Tensor] = {}
+        self.num_buckets = 0
+
+    def ask(self, request: Request) -> None:
+        """Remember a value; it takes part in the next `flush`. Local."""
+        self._asked.append(self._value_of(request))
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        """Exchange all that was asked for; results are bitwise the same on all. Collective.
+
+        `last`: the step goes on without rows of other ranks. Called so at the end even without
+        values, it compares what ranks have not compared yet. The shape of what was broadcast is not
+        known.
+        """
+        if self._order.is_in_function():
+            raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
+        values, self._asked = self._asked, []
+        self._plan.add("end" if last else "inside", [value.planned for value in values])
+        if get_size() == 1:
+            results = {value: value.request.value for value in values}
+        else:
+            names = self._plan.agree()
+            channels = self._channels.at_end if last else self._channels.inside
+            parts = channels.parts(values, names[len(names) - len(values) :])
+            results = self._exchange(values, parts)
+        if last:
+            self._order.require_complete()
+            self._plan.log()
+        return [results[value] for value in values]
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Exchange a value at once, also in a branch or loop, unfused and unrounded. Collective.
+
+        It is performed as often as the graph comes to it, whether its result is used or not: all
+        ranks must take the same branches, and as many iterations.
+        """
+        value = self._value_of(request)
+        self._plan.add("control flow", [value.planned])
+        if get_size() == 1:
+            return request.value
+        self._plan.agree()
+        with self._order.next() as after:
+            token, result = self._perform_at_once(value, after)
+        self._order.finished(token)
+        return value.form.restore(result)
+
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make an operation, such as a `While`, that runs functions with exchanges. Local.
+
+        It comes after all exchanges that were traced, and before all that follow; see
+        `ExchangeOrder`.
+        """
+        return make() if get_size() == 1 else self._order.ordered(make)
+
+    def _value_of(self, request: Request) -> ExchangedValue:
+        self._num_values += 1
+        return exchanged_value(request, self._num_values, self._title)
+
+    def _exchange(
+        self, values: Sequence[ExchangedValue], parts: dict[ExchangedValue, Part]
+    ) -> dict[ExchangedValue, tf.Tensor]:
+        if not values:
+            return {}
+        one = ops.variable_of_one().read_value()
+        started = {value: self._start(part, one) for value, part in parts.items()}
+        updates = {part.owner for value, part in parts.items() if value.request.is_update}
+        reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
+        self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
+        with self._order.next() as previous:
+            barrier = tf.add_n([*(token for token, _ in started.values()), previous])
+        finished = {value: finish(barrier) for value, (_, finish) in started.items()}
+        finished.update(_combined([value for value in values if value not in parts], barrier))
+        token = tf.add_n([token for token, _ in finished.values()])
+        ops.run_in_any_case(token)
+        self._order.finished(token)
+        self._last_uses.update((part.owner, token) for part in parts.values())
+        return {value: value.form.restore(result) for value, (_, result) in finished.items()}
+
+    def _start(self, part: Part, one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
+        last_use = self._last_uses.get(part.owner)
+        with tf.control_dependencies([] if last_use is None else [last_use]):
+            return part.start(one)
+
+    def _perform_at_once(
+        self, value: ExchangedValue, after: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        form, label = value.form, value.label
+        if not value.is_gathered:
+            return ops.allreduce(form.value, after, form.kind, label)
+        [gatherer] = self._channels.in_control_flow.first(1)
+        return ops.at_once(form.kind, form.value, after, gatherer, label)
+
+
+def _combined(
+    values: Sequence[ExchangedValue], barrier: tf.Tensor
+) -> dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]]:
+    """Return token and result of what is combined after the barrier: equal kinds together."""
+    groups: dict[Hashable, list[ExchangedValue]] = {}
+    for value in values:
+        travelling = value.form.value
+        is_known = travelling.shape.is_fully_defined()
+        key = (value.form.kind, travelling.dtype) if is_known else value
+        groups.setdefault(key, []).append(value)
+    finished: dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]] = {}
+    token = barrier
+    for group in groups.values():
+        token, results = _combined_together(group, token)
+        finished.update(
+            (value, (token, result)) for value, result in zip(group, results, strict=True)
+        )
+    return finished
+
+
+def _combined_together(
+    values: Sequence[ExchangedValue], after: tf.Tensor
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    kind, label = values[0].form.kind, _label_of(values)
+    travelling = [value.form.value for value in values]
+    if len(values) == 1:
+        token, result = ops.allreduce(travelling[0], after, kind, label)
+        return token, [result]
+    flat = tf.concat([tf.reshape(each, [-1]) for each in travelling], 0)
+    token, together = ops.allreduce(flat, after, kind, label)
+    parts = tf.split(together, [each.shape.num_elements() for each in travelling])
+    return token, [tf.reshape(p, each.shape) for p, each in zip(parts, travelling, strict=True)]
+
+
+def _label_of(values: Sequence[ExchangedValue]) -> ops.Label:
+    first = values[0].label
+    if len(values) == 1:
+        return first
+    more = f" and {len(values) - 1} more"
+    return ops.Label(first.text + more, first.caller + more)
