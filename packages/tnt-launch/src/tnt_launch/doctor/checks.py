@@ -32,6 +32,15 @@ from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.transports import make_job_secret
 from tnt_launch.running.agent import Hosts
 
+HOST_S = 300.0  # time for all checks of a host, each of which has a deadline of its own
+NETWORK_S = 180.0  # time for all measurements between hosts
+
+_LINK_TIMEOUT_S = 30.0
+_LEAST_RANKS = 2
+_HOST = "tarantella.doctor.host"
+_LINKS = "tarantella.doctor.links"
+_NO_MODULE = "No module named"
+
 
 def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchSpec:
     """Reach all hosts, report on each in a section, and return the spec with those alone."""
@@ -69,15 +78,6 @@ def _addresses(spec: LaunchSpec, reached: dict[int, HostFacts]) -> dict[int, str
     return dict(zip(reached, chosen, strict=True))
 
 
-HOST_S = 300.0  # time for all checks of a host, each of which has a deadline of its own
-NETWORK_S = 180.0  # time for all measurements between hosts
-
-_LINK_TIMEOUT_S = 30.0
-_LEAST_RANKS = 2
-_HOST = "tarantella.doctor.host"
-_LINKS = "tarantella.doctor.links"
-
-
 def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchPlan:
     """Plan a process on each host that looks at it, with the variables of the user's own jobs."""
     num_ranks = max(spec.ranks_per_node or _LEAST_RANKS, _LEAST_RANKS)
@@ -103,9 +103,6 @@ def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts]) -> LaunchPlan:
         timeout_s=_LINK_TIMEOUT_S,
     )
     return plan_on_hosts(job, read_settings(job, os.environ), reports, make_job_secret())
-
-
-_NO_MODULE = "No module named"
 
 
 def check_hosts(

@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 from tnt_launch.output.stream import LineSplitter
 
+Status = Literal["ok", "note", "problem"]
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -39,9 +41,6 @@ def _parse(line: bytes) -> Fact | None:
     if kind == "begin":
         return Fact("begin", {"check": told["check"]})
     return Fact(told["about"], told["values"]) if kind == "fact" else None
-
-
-Status = Literal["ok", "note", "problem"]
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ _CHECK_WIDTH = len("shared memory")
 _INDENT = " " * (2 + _STATUS_WIDTH + 2 + _CHECK_WIDTH + 2)
 _LEAST_WIDTH = len(_INDENT) + 30
 _COLOURS: dict[Status, str] = {"ok": "32", "note": "33", "problem": "1;31"}
+_ERASE = "\r\x1b[K"
 
 
 def render(finding: Finding, width: int | None, has_colours: bool) -> str:
@@ -47,9 +48,6 @@ def _folded(text: str, width: int | None) -> list[str]:
         wrap = textwrap.TextWrapper(size, break_long_words=False, break_on_hyphens=False).wrap
         lines = [part for line in lines for part in wrap(line) or [""]]
     return lines
-
-
-_ERASE = "\r\x1b[K"
 
 
 class Screen:

@@ -37,6 +37,7 @@ class ClusterHost:
     name: str  # for people, and for ssh
     is_here: bool = False
     report: HostFacts | None = None  # once it is known
+    slots: int | None = None  # the most ranks on it, as its own launcher says
 
 
 class Cluster(ABC):

@@ -41,7 +41,7 @@ def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
     check_program(spec)
     with MetCluster(spec, settings, meeting, secret) as cluster:
         reports = cluster.connect()
-        spec = replace(spec, hosts=tuple(cluster.slots), ranks_per_node=None, meeting=None)
+        spec = replace(spec, hosts=cluster.slots, ranks_per_node=None, meeting=None)
         exit_code = execute(plan_on_hosts(spec, settings, reports, secret), cluster)
         cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
         return exit_code

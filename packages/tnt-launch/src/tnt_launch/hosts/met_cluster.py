@@ -25,6 +25,21 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, Meeting
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
 
+MEET_S = 600.0  # time that all launchers have to come, unless the user says another
+TELL_S = 30.0  # time after which the user is told who has not come
+STRANGER_S = 10.0  # time that whoever connects has to prove that it knows the secret
+
+MAX_STRANGERS = 64
+MAX_STRANGER_FRAME = 4096
+
+MAX_TRUSTED_FRAME = 1 << 22
+
+_REPORT_S = 60.0
+_ADVICE = (
+    "Start one launcher for each --node-rank, with the same --nnodes, --rendezvous and secret; "
+    "look at their output and at firewalls."
+)
+
 
 def listen(meeting: Meeting, interface: str = "") -> socket.socket:
     """Listen where the launchers of a job meet."""
@@ -68,22 +83,6 @@ def _own_address(host: str, interface: str) -> str:
     )
 
 
-MEET_S = 600.0  # time that all launchers have to come, unless the user says another
-TELL_S = 30.0  # time after which the user is told who has not come
-STRANGER_S = 10.0  # time that whoever connects has to prove that it knows the secret
-
-MAX_STRANGERS = 64
-MAX_STRANGER_FRAME = 4096
-
-MAX_TRUSTED_FRAME = 1 << 22
-
-_REPORT_S = 60.0
-_ADVICE = (
-    "Start one launcher for each --node-rank, with the same --nnodes, --rendezvous and secret; "
-    "look at their output and at firewalls."
-)
-
-
 @dataclass
 class _Stranger:
     """A connection of which nothing is known yet."""
@@ -104,11 +103,8 @@ class MetCluster(Cluster):
         super().__init__(spec, settings, sys.executable)
         self._meeting, self._secret = meeting, secret.encode()
         name = os.uname().nodename
-        self.hosts = [ClusterHost(name, node == 0) for node in range(meeting.num_nodes)]
-        for node, host in enumerate(self.hosts[1:], start=1):
-            host.name = f"of node {node}"
-        # As they have been found.
-        self.slots = [HostSlots(name, spec.ranks_per_node)] * meeting.num_nodes
+        others = [ClusterHost(f"of node {node}") for node in range(1, meeting.num_nodes)]
+        self.hosts = [ClusterHost(name, True, slots=spec.ranks_per_node), *others]
         self._strangers: list[_Stranger] = []
         self._come = {0}
         self._num_refused = 0
@@ -122,6 +118,11 @@ class MetCluster(Cluster):
             self.leave(128 + signal.SIGINT)
         self._stop_listening()
         super().__exit__(kind, error, trace)
+
+    @property
+    def slots(self) -> tuple[HostSlots, ...]:
+        """The hosts as they have been found."""
+        return tuple(HostSlots(host.name, host.slots) for host in self.hosts)
 
     def leave(self, exit_code: int, why: str = "") -> None:
         """Tell the other launchers how the job has ended."""
@@ -202,7 +203,7 @@ class MetCluster(Cluster):
         self._strangers.remove(stranger)
         self._come.add(node)
         self.hosts[node].name = frame.fields["host"]
-        self.slots[node] = HostSlots(frame.fields["host"], frame.fields["slots"])
+        self.hosts[node].slots = frame.fields["slots"]
         self._children.adopt(node, stranger.channel)
         self._greet(node)
 

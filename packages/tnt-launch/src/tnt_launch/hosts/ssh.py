@@ -16,6 +16,9 @@ _OF_THE_HOST = {
     *("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY", "WINDOWID"),
 }
 _PREFIXES_OF_THE_HOST = ("SSH_", "XDG_")
+AGENT = "tnt_launch.hosts.host_agent"
+
+_NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 
 
 def carried_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -25,11 +28,6 @@ def carried_environment(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if name not in _OF_THE_HOST and not name.startswith(_PREFIXES_OF_THE_HOST)
     }
-
-
-AGENT = "tnt_launch.hosts.host_agent"
-
-_NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 
 
 def remote_command(

@@ -13,6 +13,9 @@ from tnt_launch.output.stream import LineSplitter, Tail, TensorFlowLogFilter, Tr
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
 LISTED = 3  # ranks that are listed one by one; more are written as ranges
+HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is not read any more
+
+STDOUT, STDERR = 1, 2
 
 
 class Labels:
@@ -37,11 +40,6 @@ def is_coloured(fd: int, environment: Mapping[str, str]) -> bool:
     """Return whether to write colours to a descriptor: a terminal whose user has not refused."""
     has_colours = environment.get("TERM", "dumb") != "dumb" and not environment.get("NO_COLOR")
     return has_colours and os.isatty(fd)
-
-
-HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is not read any more
-
-STDOUT, STDERR = 1, 2
 
 
 class OutputRouter:

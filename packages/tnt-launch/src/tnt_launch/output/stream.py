@@ -17,6 +17,11 @@ _NOT_CHAINED = re.compile(
     re.MULTILINE,
 )
 _OVERLAP = 100  # it may come in two pieces
+_SEVERITIES = b"IWE"  # fatal errors are never hidden
+_ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
+_NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
+_LINE = re.compile(rb"([IWE])0000 00:00:\d+\.\d+ +\d+ [\w./-]+\.(?:cc|cpp|h|hpp):\d+\] ")
+_MAX_HELD = 4096
 
 
 class LineSplitter:
@@ -116,13 +121,6 @@ class TracebackHold:
             return 0
         begins = [data.find(b"\n" + text) + 1 for text in _BEGINNINGS]
         return min(filter(None, begins), default=-1)
-
-
-_SEVERITIES = b"IWE"  # fatal errors are never hidden
-_ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
-_NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
-_LINE = re.compile(rb"([IWE])0000 00:00:\d+\.\d+ +\d+ [\w./-]+\.(?:cc|cpp|h|hpp):\d+\] ")
-_MAX_HELD = 4096
 
 
 class TensorFlowLogFilter:

@@ -13,6 +13,7 @@ from tnt_launch.planning.cpus import read_text
 NVIDIA_PROC = Path("/proc/driver/nvidia/gpus")
 NVIDIA_SMI_TIMEOUT_S = 10.0
 KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+_LISTS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 def find_gpus(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -49,9 +50,6 @@ def stated_gpus(count: int, environment: Mapping[str, str]) -> tuple[str, ...]:
     for entries in lists.values():
         return entries[:count]
     return tuple(str(index) for index in range(count))
-
-
-_LISTS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 def entries_of(listed: str) -> tuple[str, ...]:

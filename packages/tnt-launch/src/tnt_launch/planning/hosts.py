@@ -16,6 +16,16 @@ MAX_HOSTS_OF_A_NAME = 65_536
 
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
 _RANGE = re.compile(r"(?P<first>[0-9]{1,18})(?:-(?P<last>[0-9]{1,18}))?", re.ASCII)
+MAX_RANKS_PER_NODE = 256
+
+_FORMS = "NAME, NAME slots=N or NAME:N, where NAME may be user@name, node[01-16,20] or [IPv6]"
+_SLOTS = re.compile(r"(?P<name>\S+?)(?:\s+slots\s*=\s*|:)(?P<slots>[+-]?[0-9]{1,18})")
+_COMMAS_BETWEEN_HOSTS = re.compile(r",(?![^\[\]]*\])")
+# Not with a dash in front, which ssh would take for an option.
+_USER = r"[^\W-][\w.\\+$-]*"
+_NAME = re.compile(rf"(?:{_USER}@)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ADDRESS = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?"
+_IPV6 = re.compile(rf"(?P<user>(?:{_USER}@)?)(?:(?P<bare>{_ADDRESS})|\[(?P<quoted>{_ADDRESS})\])")
 
 
 @dataclass(frozen=True)
@@ -54,18 +64,6 @@ def _read_range(text: str) -> _Range:
         return _Range(range(0), 0)
     first, last = int(found["first"]), int(found["last"] or found["first"])
     return _Range(range(first, last + 1), len(found["first"]))
-
-
-MAX_RANKS_PER_NODE = 256
-
-_FORMS = "NAME, NAME slots=N or NAME:N, where NAME may be user@name, node[01-16,20] or [IPv6]"
-_SLOTS = re.compile(r"(?P<name>\S+?)(?:\s+slots\s*=\s*|:)(?P<slots>[+-]?[0-9]{1,18})")
-_COMMAS_BETWEEN_HOSTS = re.compile(r",(?![^\[\]]*\])")
-# Not with a dash in front, which ssh would take for an option.
-_USER = r"[^\W-][\w.\\+$-]*"
-_NAME = re.compile(rf"(?:{_USER}@)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_ADDRESS = "[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?"
-_IPV6 = re.compile(rf"(?P<user>(?:{_USER}@)?)(?:(?P<bare>{_ADDRESS})|\[(?P<quoted>{_ADDRESS})\])")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,15 @@ from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, r
 from tnt_launch.planning.paths import read_user_file
 from tnt_launch.planning.spec import SSH, LaunchSpec, Meeting
 
+# First words that are no scripts; a script of that name is written as `./doctor` or behind --.
+SUBCOMMANDS = ("doctor", "verify")
+
+_AS_GIVEN = (
+    *("log_level", "log_on_all_devices", "output_on_all_devices", "output_dir", "timeout_s"),
+    *("fusion_threshold_kb", "wire_dtype", "probe", "check_steps", "explain_steps", "interface"),
+    *("bind_to", "pin_to_socket", "pin_memory_to_socket", "report_bindings"),
+)
+
 
 def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
     """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure."""
@@ -53,16 +62,6 @@ def parse_env_file(
             yield name, value
         elif name in environment:
             yield name, environment[name]
-
-
-# First words that are no scripts; a script of that name is written as `./doctor` or behind --.
-SUBCOMMANDS = ("doctor", "verify")
-
-_AS_GIVEN = (
-    *("log_level", "log_on_all_devices", "output_on_all_devices", "output_dir", "timeout_s"),
-    *("fusion_threshold_kb", "wire_dtype", "probe", "check_steps", "explain_steps", "interface"),
-    *("bind_to", "pin_to_socket", "pin_memory_to_socket", "report_bindings"),
-)
 
 
 def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:

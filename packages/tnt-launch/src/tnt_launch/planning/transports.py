@@ -12,6 +12,7 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 
 _FIRST_GPI2_PORT, _LAST_GPI2_PORT = 20000, 31744  # a job uses 1024 of them; clients get higher ones
+_FIRST_UCX_PORT, _LAST_UCX_PORT = 20000, 32768  # below those that the kernel gives to clients
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,6 @@ def gaspi_variables(file: MachineFile, rank: int, job_id: str) -> dict[str, str]
             _FIRST_GPI2_PORT + int(job_id, 16) % (_LAST_GPI2_PORT - _FIRST_GPI2_PORT)
         ),
     }
-
-
-_FIRST_UCX_PORT, _LAST_UCX_PORT = 20000, 32768  # below those that the kernel gives to clients
 
 
 def rendezvous_of(

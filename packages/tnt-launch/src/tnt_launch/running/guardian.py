@@ -23,6 +23,7 @@ from tnt_launch.running.processes import (
 PR_SET_CHILD_SUBREAPER = 36
 
 LIMIT_S = 2.0  # that killed processes have to end; one that waits for a device may take longer
+LOOK_S = 1.0  # time between two looks at what descends from the launcher
 
 
 class Strays:
@@ -74,9 +75,6 @@ class Strays:
 
 def _adopt_orphans(is_on: bool) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_on))
-
-
-LOOK_S = 1.0  # time between two looks at what descends from the launcher
 
 
 class Guardian:

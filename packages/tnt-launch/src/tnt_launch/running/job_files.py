@@ -9,6 +9,8 @@ from pathlib import Path
 
 from tnt_launch.planning.transports import MachineFile
 
+SHARED_MEMORY = Path("/dev/shm")
+
 
 @contextlib.contextmanager
 def machine_file_written(file: MachineFile | None) -> Iterator[None]:
@@ -24,9 +26,6 @@ def machine_file_written(file: MachineFile | None) -> Iterator[None]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(file.path)
-
-
-SHARED_MEMORY = Path("/dev/shm")
 
 
 def note_end_of_rank(job_id: str, rank: int, how: str) -> None:

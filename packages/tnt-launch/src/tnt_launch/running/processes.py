@@ -13,6 +13,10 @@ from pathlib import Path
 from tnt_launch.errors import LaunchError
 
 PROC = Path("/proc")
+_LIMITS = {
+    errno.EMFILE: (resource.RLIMIT_NOFILE, "open files (ulimit -n)"),
+    errno.EAGAIN: (resource.RLIMIT_NPROC, "processes and threads (ulimit -u)"),
+}
 
 
 def state_of(pid: int) -> str:
@@ -107,12 +111,6 @@ def _stat(pid: int) -> tuple[str, str, str]:
         return "", "0", "-1"
     fields = content.rpartition(")")[2].split()
     return fields[0], fields[1], fields[19]
-
-
-_LIMITS = {
-    errno.EMFILE: (resource.RLIMIT_NOFILE, "open files (ulimit -n)"),
-    errno.EAGAIN: (resource.RLIMIT_NPROC, "processes and threads (ulimit -u)"),
-}
 
 
 def advice_for(error: BaseException) -> str | None:

@@ -18,6 +18,10 @@ _COMPARISONS = {
     "<": operator.lt,
 }
 _CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*")
+# The packages of Tarantella.
+PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")
+
+_MISSING = "not installed"
 
 
 def is_allowed(version: str, required: str) -> bool:
@@ -42,12 +46,6 @@ def _numbers(version: str) -> list[int]:
 
 def _padded(numbers: list[int], size: int) -> list[int]:
     return numbers + [0] * (size - len(numbers))
-
-
-# The packages of Tarantella.
-PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")
-
-_MISSING = "not installed"
 
 
 def judge_python(facts: Mapping[str, Any]) -> Finding:
