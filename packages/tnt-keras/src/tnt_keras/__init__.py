@@ -79,7 +79,7 @@ __all__ = [
 
 _MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
-    "Barrier": "legacy.tensor_collectives",
+    "Barrier": "legacy.barrier",
     "Model": "api.model",
     "ParallelStrategy": "process.former_options",
     "ProbeError": "process.former_options",
