@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from tnt_keras.api.model import Model, Sequential
     from tnt_keras.api.step_function import function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
     from tnt_keras.legacy.barrier import Barrier
+    from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
     from tnt_keras.legacy.tensor_collectives import (
         TensorAllgatherer,
         TensorAllreducer,
