@@ -105,9 +105,8 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
             if node in emission.draw_counters:
                 operation = seeded_draw(node, operands, emission.draw_counters[node]).op
             else:
-                attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
                 operation = create_operation(
-                    node.type, operands, node.dtypes, node.name, attributes
+                    node.type, operands, node.dtypes, node.name, node.attributes.of_operation
                 )
         emission.operations[node] = [operation]
         if not has_state:
@@ -127,7 +126,7 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
 def _check(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
     brought = [emission.bring(e, p) for e, p in zip(inputs, step.demands, strict=True)]
     lanes = 1 if all(is_shared(p) for p in step.demands) else emission.layout.lanes.count
-    attributes = {k: v for k, v in step.node.attributes.proto.items() if k[0] != "_"}
+    attributes = step.node.attributes.of_operation
     with emission.after(step.node):
         for lane in range(lanes):
             operands = [tensors[min(lane, len(tensors) - 1)] for tensors in brought]
@@ -145,7 +144,7 @@ def _accumulated(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> li
         parts = emission.bring(inputs[1], PARTIAL)
         operands.append(layout.reduced(parts, "sum"))
     with emission.after(node):
-        attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+        attributes = node.attributes.of_operation
         operation = create_operation(node.type, operands, node.dtypes, node.name, attributes)
     emission.operations[node] = [operation]
     return [[t, *(tf.zeros_like(t) for _ in layout.lane_rows[1:])] for t in operation.outputs]

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from tnt_keras.keras_hooks.private_tensorflow import called_function
 from tnt_keras.partition.flat_graph import FlatGraph, Node, function_of
+from tnt_keras.partition.operations import functions_in
 
 _NAMES = {"container", "seed", "seed2", "shared_name", "token"}
 
@@ -28,9 +29,9 @@ def describe_graph(graph: Any, captures: Any, flat: FlatGraph) -> list[str]:
         inputs = [(places.get(n), output) for n, output in node.inputs]
         controls = sorted(places.get(n, -1) for n in node.controls)
         attributes = sorted(
-            (k, _described(node, k, v))
-            for k, v in node.attributes.proto.items()
-            if k[0] != "_" and k not in _NAMES
+            (k, _described(node, v))
+            for k, v in node.attributes.of_operation.items()
+            if k not in _NAMES
         )
         lines.append(f"{node.type} {inputs} {controls} {attributes}")
     return lines
@@ -43,9 +44,9 @@ def _constant_capture(tensor: Any) -> str:
     return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
 
 
-def _described(node: Node, name: str, attribute: tf.compat.v1.AttrValue) -> str:
+def _described(node: Node, attribute: tf.compat.v1.AttrValue) -> str:
     """Return an attribute as text. A function is described by its operations, not its name."""
-    functions = _functions_of(attribute)
+    functions = functions_in(attribute)
     if not functions:
         return str(attribute)
     return str([_lines(function_of(node, f.name).graph) for f in functions])
@@ -63,7 +64,7 @@ def _lines(graph: Any) -> list[str]:
         bodies = [
             _lines(called_function(graph, f.name).graph)
             for _, value in sorted(node.attr.items())  # their order differs between processes
-            for f in _functions_of(value)
+            for f in functions_in(value)
         ]
         attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
         lines.append(f"{node.op} {inputs} {attributes} {bodies}")
@@ -72,10 +73,4 @@ def _lines(graph: Any) -> list[str]:
 
 def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
     """Return whether all ranks must have an attribute in common: not names, not seeds."""
-    return name[0] != "_" and name not in _NAMES and not _functions_of(attribute)
-
-
-def _functions_of(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
-    if attribute.WhichOneof("value") == "func":
-        return [attribute.func]
-    return list(attribute.list.func)
+    return name[0] != "_" and name not in _NAMES and not functions_in(attribute)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from tnt_keras.partition.flat_graph import Node
-from tnt_keras.partition.operations import definition, is_stateful
+from tnt_keras.partition.operations import definition, functions_in, is_stateful
 
 # They read and write state that is the same in all processes, in the same way; or have no state,
 # and are marked as stateful so that they are not left out.
@@ -66,7 +66,7 @@ def _calls_stateful(node: Node) -> bool:
         return False
     library = node.operation.graph.as_graph_def().library.function
     bodies = {function.signature.name: function for function in library}
-    todo = [f.name for value in node.attributes.proto.values() for f in _functions(value)]
+    todo = [f.name for value in node.attributes.proto.values() for f in functions_in(value)]
     seen: set[str] = set()
     while todo:
         name = todo.pop()
@@ -76,11 +76,5 @@ def _calls_stateful(node: Node) -> bool:
         for inner in bodies[name].node_def:
             if inner.op not in _DETERMINISTIC and is_stateful(inner.op):
                 return True
-            todo += [f.name for value in inner.attr.values() for f in _functions(value)]
+            todo += [f.name for value in inner.attr.values() for f in functions_in(value)]
     return False
-
-
-def _functions(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
-    if attribute.WhichOneof("value") == "func":
-        return [attribute.func]
-    return list(attribute.list.func)

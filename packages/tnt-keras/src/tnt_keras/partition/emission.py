@@ -181,7 +181,7 @@ class Emission:
             if parts is not None:
                 return parts
         whole = self.bring(emitted, REPLICATED)[0]
-        parts = self.layout.cut(whole, value.shape, rows)
+        parts = self.layout.cut(whole, rows)
         return [
             _with_shape(part, self.layout.part_shape(value.shape, rows, k))
             for part, k in zip(parts, self.layout.lane_rows, strict=True)
@@ -263,7 +263,8 @@ class Emission:
         brought = [self.bring(e, p) for e, p in zip(inputs, decision.inputs, strict=True)]
         placements = [v.placement for v in step.outputs]
         shared = all(is_shared(p) for p in (*decision.inputs, *placements))
-        attributes = _attributes(node.attributes.proto, decision.attributes)
+        changes = {name: attribute(value) for name, value in decision.attributes.items()}
+        attributes = node.attributes.of_operation | changes
         lanes = [(None, "")] if shared else self._lanes()
         made = []
         with self.after(node):
@@ -396,13 +397,6 @@ def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
     if operand.shape[axis] is None:
         return None
     return Rows(axis, rows.outer, rows.inner)
-
-
-def _attributes(
-    traced: Mapping[str, tf.compat.v1.AttrValue], changes: Mapping[str, Any]
-) -> dict[str, tf.compat.v1.AttrValue]:
-    kept = {name: value for name, value in traced.items() if name[0] != "_"}
-    return kept | {name: attribute(value) for name, value in changes.items()}
 
 
 def _with_shape(tensor: tf.Tensor, shape: Shape) -> tf.Tensor:

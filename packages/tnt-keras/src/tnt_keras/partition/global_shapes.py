@@ -122,7 +122,7 @@ class GlobalShapes:
         if key not in self._found:
             with self._graph.as_default(), tf.device(None):
                 tensors = [self._tensor(o) for o in operands]
-                attributes = {k: v for k, v in node.attributes.proto.items() if k[0] != "_"}
+                attributes = node.attributes.of_operation
                 made = create(node.type, tensors, node.dtypes, "op", attributes)
             self._found[key] = [_tuple(tensor.shape) for tensor in made]
         return self._found[key]
@@ -241,5 +241,5 @@ def _gathered(node: Node, indices: Shape, traced: Shape) -> Shape:
 
 
 def _attribute_key(node: Node) -> Any:
-    proto = node.attributes.proto
-    return tuple((k, proto[k].SerializeToString()) for k in sorted(proto) if k[0] != "_")
+    attributes = sorted(node.attributes.of_operation.items())
+    return tuple((name, value.SerializeToString()) for name, value in attributes)

@@ -102,6 +102,18 @@ class Attributes(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.proto)
 
+    @property
+    def of_operation(self) -> dict[str, tf.compat.v1.AttrValue]:
+        """Those that the type of the operation has; others begin with an underscore."""
+        return {name: value for name, value in self.proto.items() if name[0] != "_"}
+
+
+def functions_in(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
+    """Return the functions that an attribute names."""
+    if attribute.WhichOneof("value") == "func":
+        return [attribute.func]
+    return list(attribute.list.func)
+
 
 def create(
     operation_type: str,

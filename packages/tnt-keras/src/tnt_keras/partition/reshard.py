@@ -74,10 +74,10 @@ class Layout:
         flags = [False] * len(numbers)
         return [in_lane(*each) for each in zip(numbers, counts or flags, strict=True)]
 
-    def cut(self, whole: tf.Tensor, shape: Shape, rows: Rows) -> list[tf.Tensor]:
+    def cut(self, whole: tf.Tensor, rows: Rows) -> list[tf.Tensor]:
         """Return each lane's rows of a replicated value."""
         return [
-            self._cut(whole, shape, rows, lane, k)
+            self._cut(whole, rows, lane, k)
             for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
         ]
 
@@ -134,7 +134,7 @@ class Layout:
             apart, tf.concat([sizes[1 : rows.axis + 1], [-1], sizes[rows.axis + 3 :]], 0)
         )
 
-    def _cut(self, whole: tf.Tensor, shape: Shape, rows: Rows, lane: int, k: Count) -> tf.Tensor:
+    def _cut(self, whole: tf.Tensor, rows: Rows, lane: int, k: Count) -> tf.Tensor:
         step = slice(lane, None, self.lanes.total)
         if (rows.outer, rows.inner) == (1, 1) and not self.is_for_any:
             return whole[(slice(None),) * rows.axis + (step,)]

@@ -356,7 +356,7 @@ def test_what_changes_a_variable_or_iterator_runs_in_every_process(kind: str) ->
             total.assign_add(number)
         return total.read_value()
 
-    traced = trace(step, [tf.TensorSpec([None, 3])], autograph=True)
+    traced = trace(tf.autograph.to_graph(step), [tf.TensorSpec([None, 3])])
     x = rows(5, 3)
     second = build(traced, [Input((5, 3), Rows(0))], Lanes(1, 1, 2), 5, lambda _: OneProcess())
     expected = traced.concrete_function(x)
