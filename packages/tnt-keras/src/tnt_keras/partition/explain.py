@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from tnt_keras.partition import row_numbers
 from tnt_keras.partition.flat_graph import Node, users_line
-from tnt_keras.partition.placement import REPLICATED, Rows, Shape, is_shared
+from tnt_keras.partition.placement import REPLICATED, ListOf, Rows, Shape, is_shared
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.value import Value
 
@@ -156,10 +156,11 @@ class _Work:
 
     def _add(self, step: Compute, num_times: int) -> None:
         node = step.node
-        if step.is_gathered:
-            self.gathered.append((node.type, node.name, users_line(node)))
         is_alike = all(is_shared(v.placement) for v in step.outputs)
-        if is_alike and (step.is_gathered or self._reads_gathered(step)):
+        is_gathered = step.is_gathered or (is_alike and _lists_whole_rows(step))
+        if is_gathered:
+            self.gathered.append((node.type, node.name, users_line(node)))
+        if is_alike and (is_gathered or self._reads_gathered(step)):
             self._spoilt.add(node)
             self.alike += num_times * _work(step)
         elif not is_alike:
@@ -171,10 +172,18 @@ class _Work:
             arguments, step.node.inputs[-len(arguments) :], strict=False
         ):
             if source in self._spoilt:
-                self._spoilt.add(argument)
+                self._spoilt.update((argument, step.node))
 
     def _reads_gathered(self, step: Step) -> bool:
         return any(source in self._spoilt for source, _ in step.node.inputs)
+
+
+def _lists_whole_rows(step: Compute) -> bool:
+    """Return whether rows are gathered into a list, as by a loop over the samples."""
+    return any(isinstance(v.placement, ListOf) for v in step.outputs) and any(
+        isinstance(value.placement, Rows) and demand == REPLICATED
+        for value, demand in zip(step.inputs, step.demands, strict=True)
+    )
 
 
 def _num_turns(step: Loop) -> int:

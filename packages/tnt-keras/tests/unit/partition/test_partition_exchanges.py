@@ -409,3 +409,20 @@ def test_the_arithmetic_of_a_loop_counts_as_often_as_it_runs() -> None:
     # A product of 8 x 4 and 4 x 4 numbers; the loop's counter is no arithmetic on rows.
     alike = share(1) / (1 - share(1)) * 8 * 4 * 4
     assert share(100) == pytest.approx(alike / (alike + 100 * 8 * 4 * 4))
+
+
+def test_samples_that_a_loop_takes_one_after_the_other_are_said_to_be_computed_alike() -> None:
+    x, weights = tf.random.normal([8, 4]), tf.eye(4)
+
+    def product(row: tf.Tensor) -> tf.Tensor:
+        return tf.linalg.matvec(weights, row)
+
+    def explanation(mapping: Any) -> Any:
+        step = StepInLanes(lambda x: tf.reduce_sum(mapping(product, x)), [x]).step([x], 2)
+        return step.explanation
+
+    assert explanation(tf.map_fn).replicated_share > 0.9
+    [warning] = explanation(tf.map_fn).warnings()
+    assert "rows are gathered at" in warning
+    assert explanation(tf.vectorized_map).replicated_share == 0
+    assert explanation(tf.vectorized_map).warnings() == []

@@ -594,3 +594,48 @@ def test_no_images_are_gathered_in_a_step_whatever_their_height() -> None:
     assert gathered(assert_lanes(gradients, batches[0], lanes=[1, 3], rtol=1e-4)) == []
     step = assert_lanes(gradients, *batches, lanes=[1, 3], unknown={0: [1]}, rtol=1e-4)
     assert gathered(step) == []
+
+
+CHANNELS, RESULTS = 6, 4  # of a row, in groups of three channels: one image holds all rows
+
+
+@pytest.mark.parametrize("outer", [1, 2])
+@pytest.mark.parametrize("kind", ["Conv2D", "DepthwiseConv2dNative"])
+def test_channels_of_rows_with_filters_of_their_own_are_cut_with_their_filters(
+    kind: str, outer: int
+) -> None:
+    num_rows, blocks = 5, outer * 5
+    images = whole_numbers(2, 6, 4, blocks * CHANNELS)
+    if kind == "Conv2D":
+        filters, results = whole_numbers(3, 2, 3, blocks * RESULTS), RESULTS
+        of_filters = Rows(3, outer, RESULTS)
+    else:
+        filters, results = whole_numbers(3, 2, blocks * CHANNELS, 2), 2 * CHANNELS
+        of_filters = Rows(2, outer, CHANNELS)
+    derivative = whole_numbers(2, 6, 4, blocks * results)
+    of_images, of_results = Rows(3, outer, CHANNELS), Rows(3, outer, results)
+    backwards = f"{kind}Backprop"
+    for name, inputs, placements, output in (
+        (kind, [images, filters], [of_images, of_filters], of_results),
+        (
+            f"{backwards}Input",
+            [vector(*images.shape), filters, derivative],
+            [REPLICATED, of_filters, of_results],
+            of_images,
+        ),
+        (
+            f"{backwards}Filter",
+            [images, vector(*filters.shape), derivative],
+            [of_images, REPLICATED, of_results],
+            of_filters,
+        ),
+    ):
+        found = assert_rule(raw(name, **STEP), inputs, placements, num_rows, lanes=3)
+        assert found is not None
+        assert found.outputs == (output,)
+
+
+def test_a_group_of_channels_of_several_rows_is_not_cut() -> None:
+    images, filters = whole_numbers(1, 6, 4, 4 * 3), whole_numbers(3, 2, 6, 4)
+    placements: list[Placement] = [Rows(3, 1, 3), Rows(3)]
+    assert_rule(raw("Conv2D", **STEP), [images, filters], placements, 4, 2, is_ruled=False)

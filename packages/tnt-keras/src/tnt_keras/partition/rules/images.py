@@ -15,10 +15,21 @@ from tnt_keras.partition.rules.batches import (
     rows_of_batch,
     total_over_batch,
 )
+from tnt_keras.partition.rules.own_filters import (
+    filters_of_own_filters,
+    images_of_own_filters,
+    results_of_own_filters,
+)
 from tnt_keras.partition.rules.registry import Decision, Operation, rule
 
 
-@rule("Conv2D Conv3D DepthwiseConv2dNative Dilation2D")
+@rule("Conv2D Conv3D DepthwiseConv2dNative")
+def _convolution(operation: Operation) -> Decision | None:
+    """Cut images, or channels that have filters of their own."""
+    return batchwise(operation, [0]) or results_of_own_filters(operation)
+
+
+@rule("Dilation2D")
 @rule("MaxPool MaxPoolV2 MaxPool3D AvgPool AvgPool3D")
 @rule("SpaceToDepth DepthToSpace ExtractImagePatches ExtractVolumePatches")
 @rule("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea ScaleAndTranslate")
@@ -56,9 +67,13 @@ def _positions(operation: Operation) -> Decision | None:
     return batchwise(operation, range(len(operation.inputs)))
 
 
-@rule("AvgPoolGrad AvgPool3DGrad", replicated=[0])
 @rule("Conv2DBackpropInput Conv3DBackpropInputV2", replicated=[0])
 @rule("DepthwiseConv2dNativeBackpropInput", replicated=[0])
+def _gradient_of_images(operation: Operation) -> Decision | None:
+    return _images_of_sizes(operation) or images_of_own_filters(operation)
+
+
+@rule("AvgPoolGrad AvgPool3DGrad", replicated=[0])
 def _images_of_sizes(operation: Operation) -> Decision | None:
     """Cut gradients, which come last. The shape of the images comes first, or height and width."""
     decision = batchwise(operation, [len(operation.inputs) - 1])
@@ -71,9 +86,14 @@ def _images_of_sizes(operation: Operation) -> Decision | None:
 
 @rule("Conv2DBackpropFilter Conv3DBackpropFilterV2", replicated=[1])
 @rule("DepthwiseConv2dNativeBackpropFilter", replicated=[1])
-@rule("Dilation2DBackpropFilter")
 def _gradient_of_filter(operation: Operation) -> Decision | None:
-    """Add up over images and gradients; between them is the filter or its shape."""
+    """Add up over images and gradients, between which is the shape of the filter."""
+    return total_over_batch(operation, [0, 2]) or filters_of_own_filters(operation)
+
+
+@rule("Dilation2DBackpropFilter")
+def _gradient_of_dilation_filter(operation: Operation) -> Decision | None:
+    """Add up over images and gradients; between them is the filter."""
     return total_over_batch(operation, [0, 2])
 
 
