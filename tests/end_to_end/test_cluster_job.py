@@ -39,6 +39,7 @@ def test_without_a_library_the_job_ends_with_the_remedy(engine, library, remedy)
     assert remedy in finished.messages
 
 
+@pytest.mark.thorough  # one of more hosts is in test_training_on_ssh_hosts
 @pytest.mark.parametrize(
     "engine",
     [pytest.param("gpi2", marks=needs_gpi2), pytest.param("ucx", marks=needs_ucx)],

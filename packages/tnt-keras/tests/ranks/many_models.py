@@ -14,7 +14,7 @@ from classifiers import build_optimizer
 
 import tnt_keras
 
-NUM_SAMPLES = 21
+NUM_SAMPLES = 10
 
 
 def observe_rounds(distributed: bool, num_rounds: int, observed: list[int]) -> list[dict[str, Any]]:

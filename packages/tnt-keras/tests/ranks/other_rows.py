@@ -162,7 +162,7 @@ def on_batches(distributed: bool) -> Any:
         if distributed:
             model = tnt.Model(model)
         model.compile(keras.optimizers.SGD(0.1), "mse")
-        for x, y in data():
+        for x, y in data().skip(2):  # a full batch and the last one
             results.append(model.train_on_batch(x, y))
             results.append(model.predict_on_batch(x))
     return {"results": [np.asarray(result) for result in results]}

@@ -23,7 +23,7 @@ def right(pool_of: Any) -> Any:
     return functools.cache(lambda function, size: pool_of(size).run(function))
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 3])
 @pytest.mark.parametrize("dtype", [dtype.name for dtype in step_exchanges.all_dtypes()])
 def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, right: Any) -> None:
     for of_rank in right(step_exchanges.gather_and_broadcast_every_dtype, size):
@@ -31,7 +31,7 @@ def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, right
         assert [name for name, is_right in of_rank[dtype].items() if not is_right] == []
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 3])
 @pytest.mark.parametrize("dtype", step_exchanges.KINDS_OF_DTYPE)
 def test_what_has_a_reduction_is_reduced(dtype: str, size: int, right: Any) -> None:
     for of_rank in right(step_exchanges.reduce_every_dtype, size):

@@ -14,12 +14,12 @@ from rank_pools import ENVIRONMENT
 from tnt_comm.testing import run_ranks
 
 HOSTS = [
-    pytest.param((1, 1), marks=pytest.mark.thorough),
-    (2, 2),
-    pytest.param((1, 1, 1), marks=pytest.mark.thorough),
-    pytest.param((2, 2, 2), marks=pytest.mark.thorough),
+    *(
+        pytest.param(ranks, marks=pytest.mark.thorough)
+        for ranks in ((1, 1), (2, 2), (1, 1, 1), (2, 2, 2))
+    ),
 ]
-"""Ranks of each host."""
+"""Ranks of each host. The short run has 2 and 2 in tests/end_to_end, on hosts with an sshd."""
 
 
 @pytest.fixture(scope="module")

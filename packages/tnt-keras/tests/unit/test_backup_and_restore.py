@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tnt_keras
 
-X = np.random.default_rng(1).normal(size=(10, 4)).astype("float32")
+X = np.random.default_rng(1).normal(size=(12, 4)).astype("float32")
 Y = X.sum(1, keepdims=True)
 LATEST, PREVIOUS = "latest.tnt_backup", "previous.tnt_backup"
 

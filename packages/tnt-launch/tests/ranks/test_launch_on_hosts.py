@@ -257,16 +257,17 @@ def test_nothing_listens_for_the_launcher_and_its_agents(start, cluster):
         assert [line for line in sockets.splitlines() if "sshd" not in line] == []
 
 
-def test_sixty_four_hosts_start_and_end(tmp_path, launch):
+@pytest.mark.parametrize("number", [16, pytest.param(64, marks=pytest.mark.thorough)])
+def test_many_hosts_start_and_end(tmp_path, launch, number):
     """Through a tree; the "hosts" are this one, and what connects them is no ssh."""
     ssh = tmp_path / "ssh"
     ssh.write_text('#!/bin/sh\nshift\nexec sh -c "$*"\n')
     ssh.chmod(0o755)
-    hosts = ",".join(f"host{number}" for number in range(64))
+    hosts = ",".join(f"host{place}" for place in range(number))
     options = ["--ssh", str(ssh), "-H", hosts, "--output-on-all-devices"]
     exit_code, out, err = launch(options, "print('here')").end()
     assert (exit_code, err) == (0, "")
-    expected = {"here"} | {f"[{rank}@host{rank}] here" for rank in range(1, 64)}
+    expected = {"here"} | {f"[{rank}@host{rank}] here" for rank in range(1, number)}
     assert set(out.splitlines()) == expected
 
 

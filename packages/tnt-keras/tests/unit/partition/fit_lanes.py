@@ -91,6 +91,17 @@ class KerasSteps:
         return build(traced, inputs, lanes, max(rows, 1), lambda _: self.exchange), placements
 
 
+def build_metrics(model: keras.Model, *batch: Any) -> None:
+    """Make the variables of a model's metrics: a step that does so is traced twice.
+
+    Args:
+        model: Built and compiled.
+        batch: Samples, targets and sample weights, of which shapes and dtypes count alone.
+    """
+    with tf.init_scope():
+        model._symbolic_build(data_batch=batch)
+
+
 def in_lanes(model: keras.Model, lanes: int) -> dict[str, KerasSteps]:
     """Let a model's steps run in lanes."""
     steps = {kind: KerasSteps(model, kind, lanes) for kind in LOOPS}

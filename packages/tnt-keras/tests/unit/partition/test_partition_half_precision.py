@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from fit_lanes import in_lanes
+from fit_lanes import build_metrics, in_lanes
 
 layers = keras.layers
 
@@ -82,7 +82,7 @@ def test_layers_of_keras_train_in_half_precision(policy: str) -> None:
     x = {name: draw((7, *shape), "float32") for name, shape in INPUTS.items()}
     y = draw((7, 2), "float32")
     model = new_model()
-    model.optimizer.build(model.trainable_variables)
+    build_metrics(model, x, y)
     state = [*model.variables, *model.optimizer.variables]
     first = [variable.numpy() for variable in state]
     losses = []
