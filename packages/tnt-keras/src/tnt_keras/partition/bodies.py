@@ -98,12 +98,18 @@ def _with_rows(emission: Emission, step: Cut, inputs: Sequence[Emitted]) -> Emit
 
 
 def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
-    """Run an operation on rank 0, and return its outputs on all ranks."""
+    """Run an operation on rank 0, and return its outputs on all ranks.
+
+    What may change a resource, such as a variable or an iterator, runs on the others too, and so
+    does what goes through a dataset, whose functions may: each process has its own.
+    """
     node = step.node
     operands = [emission.bring(e, p)[0] for e, p in zip(inputs, step.demands, strict=True)]
-    is_first = emission.layout.lanes.first == 0
+    has_state = node.type not in OUTPUT and any(
+        v.dtype in (tf.resource, tf.variant) for v in step.inputs
+    )
     outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
-    if is_first:
+    if has_state or emission.layout.lanes.first == 0:
         with emission.after(node):
             if node in emission.draw_counters:
                 operation = seeded_draw(node, operands, emission.draw_counters[node]).op
@@ -113,7 +119,8 @@ def _on_first(emission: Emission, step: Any, inputs: Sequence[Emitted]) -> list[
                     node.type, operands, node.dtypes, node.name, attributes
                 )
         emission.operations[node] = [operation]
-        emission.alone.add(operation.name)
+        if not has_state:
+            emission.alone.add(operation.name)
         outputs = list(operation.outputs)
     if node.type in OUTPUT:
         return [[t] for t in outputs]

@@ -1,8 +1,8 @@
 """Operations with a state or effects: which may run in every process, and which on rank 0 alone.
 
 A deterministic operation gives the same result in every process if its inputs are the same. Of the
-stateful operations only those listed here are deterministic. Every other one, known or not, runs on
-rank 0, and its result is broadcast.
+stateful operations only those listed here are deterministic. Of every other one, known or not, the
+result on rank 0 is broadcast. It runs there alone, unless it may change what each process has.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OUTPUT = {
 
 
 def runs_on_first(node: Node) -> bool:
-    """Return whether an operation runs on rank 0 alone, and others get its result. Local."""
+    """Return whether the result of an operation is that of rank 0 on all ranks. Local."""
     if any(dtype in (tf.resource, tf.variant) for dtype in node.dtypes):
         return False
     return not _is_deterministic(node.type, node)

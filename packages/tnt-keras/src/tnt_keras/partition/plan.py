@@ -66,7 +66,7 @@ class Cut(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OnFirst(Step):
-    """The operation on rank 0. Its outputs are broadcast."""
+    """The operation whose outputs on rank 0 are broadcast. Others may run it for its effects."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -113,7 +113,7 @@ class Value:
     @property
     def known_elements(self) -> tuple[int | None, ...] | None:
         """The integers of a vector or a scalar as far as they are known, None if none is."""
-        if self.constant is not None:
+        if self.constant is not None and self.dtype != tf.string:
             return tuple(int(x) for x in np.ravel(self.constant))
         return self.elements
 

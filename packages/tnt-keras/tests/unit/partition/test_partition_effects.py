@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from step_lanes import StepInLanes, all_steps, assert_equal, assert_lanes
+from step_lanes import OneProcess, StepInLanes, all_steps, assert_equal, assert_lanes
 
+from tnt_keras.partition import Input, Lanes, Rows, build, trace
 from tnt_keras.partition.plan import OnFirst
 
 
@@ -326,6 +327,44 @@ def test_a_table_that_is_changed_and_asked_in_turn() -> None:
     serial = StepInLanes(make(), batches[0])
     expected = [serial.serial(batch) for batch in batches]
     assert_equal(run_in_lanes(make(), *batches, lanes=2), expected)
+
+
+def test_constants_of_words_are_looked_up_and_name_a_summary(tmp_path: Path) -> None:
+    table = tf.lookup.experimental.MutableHashTable(tf.string, tf.int64, 7)
+    writer = tf.summary.create_file_writer(str(tmp_path))
+
+    def step(x: tf.Tensor) -> Any:
+        with writer.as_default(step=table.size()):
+            tf.summary.scalar("total", tf.reduce_sum(x))
+        return table.lookup(tf.constant(["a", "b"])), x
+
+    assert_lanes(step, *BATCHES)
+
+
+@pytest.mark.parametrize("kind", ["draw", "loop over a dataset", "iterator"])
+def test_what_changes_a_variable_or_iterator_runs_in_every_process(kind: str) -> None:
+    generator, total = tf.random.Generator.from_seed(3), tf.Variable(0)
+    numbers = tf.data.Dataset.range(5, output_type=tf.int32)
+    iterator = iter(numbers)
+
+    def step(x: tf.Tensor) -> Any:
+        if kind == "draw":
+            return generator.binomial([2], 5.0, 0.5) + tf.shape(x)
+        if kind == "iterator":
+            return next(iterator)
+        for number in numbers:
+            total.assign_add(number)
+        return total.read_value()
+
+    traced = trace(step, [tf.TensorSpec([None, 3])], autograph=True)
+    x = rows(5, 3)
+    second = build(traced, [Input((5, 3), Rows(0))], Lanes(1, 1, 2), 5, lambda _: OneProcess())
+    expected = traced.concrete_function(x)
+    after = [generator.state.numpy().copy(), total.numpy()]
+    generator.reset_from_seed(3)
+    total.assign(0)
+    assert_equal(second(tf.constant(x[1::2])), expected + (kind == "iterator"))
+    assert_equal([generator.state, total], after)
 
 
 def test_a_dataset_made_of_the_batch_inside_the_step() -> None:
