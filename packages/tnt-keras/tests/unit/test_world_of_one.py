@@ -12,6 +12,9 @@ import tensorflow as tf
 import tnt_data
 import tnt_keras
 from tnt_keras.process import former_probe
+from tnt_keras.step.options import default_options
+from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.variables import synchronize_new
 
 
 def _trained(wrap: Any) -> list[np.ndarray]:
@@ -83,3 +86,17 @@ def test_optimizer_of_one_rank_is_left_alone() -> None:
     model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
     model.compile("sgd", "mse")
     assert type(model.optimizer) is keras.optimizers.SGD
+
+
+def test_variables_of_a_step_that_failed_hold_nothing_to_share() -> None:
+    made: list[Any] = []
+
+    @tf.function
+    def step() -> None:
+        made.append(tf.Variable([1.0, 2.0]))
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        step()
+    synchronize_new(StepOwner(default_options()), [*made, tf.Variable(3.0)])
+    assert not made[0].is_initialized()
