@@ -88,6 +88,17 @@ def test_optimizer_of_one_rank_is_left_alone() -> None:
     assert type(model.optimizer) is keras.optimizers.SGD
 
 
+def test_a_step_function_takes_the_options_of_a_tf_function() -> None:
+    @tnt_keras.function(input_signature=[tf.TensorSpec([None])], reduce_retracing=True)
+    def total(x: tf.Tensor) -> tf.Tensor:
+        assert x.shape[0] is None
+        return tf.reduce_sum(x)
+
+    assert float(total(tf.ones(3))) == 3
+    with pytest.raises(TypeError):
+        tnt_keras.function(lambda: None, input_sgnature=[])
+
+
 def test_variables_of_a_step_that_failed_hold_nothing_to_share() -> None:
     made: list[Any] = []
 

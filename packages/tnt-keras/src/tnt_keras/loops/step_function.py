@@ -52,6 +52,7 @@ class StepFunction:
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
         self._name = name
+        self._is_compiled = bool(of_tensorflow.get("jit_compile"))
         is_ready = run_eagerly or hasattr(python_function, "get_concrete_function")
         self._function = (
             python_function if is_ready else tf.function(python_function, **of_tensorflow)
@@ -115,6 +116,8 @@ class StepFunction:
 
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
+        if self._is_compiled and not self._steps:
+            logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
         if len(self._steps) + 1 == _MANY_GRAPHS:
             logger.warning(
                 "`%s` was called with %d different sets of arguments that are constants, each of "
