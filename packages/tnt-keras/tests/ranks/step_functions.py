@@ -21,7 +21,10 @@ import tnt_keras
 
 
 def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
-    """Arrays by keyword, a scalar that changes, constants, a method; rows and vectors returned."""
+    """Arrays by keyword, a scalar that changes, constants, a method; rows and vectors returned.
+
+    A seed has no row for each sample, and a dictionary holds samples, a scalar and a constant.
+    """
     model = classifier()
     optimizer = keras.optimizers.SGD(0.1)
 
@@ -30,10 +33,18 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
 
         @step_of(distributed)
         def step(
-            self, batch: Any, scale: Any, *, weights: Any, name: str, settings: dict[str, Any]
+            self,
+            batch: Any,
+            seed: Any,
+            scale: Any,
+            *,
+            weights: Any,
+            name: str,
+            settings: dict[str, Any],
         ) -> Any:
+            noise = batch["spread"] * tf.random.stateless_normal(tf.shape(batch["x"]), seed)
             with tf.GradientTape() as tape:
-                logits = model(batch["x"])
+                logits = model(batch["x"] + noise, training=batch["training"])
                 losses = keras.losses.sparse_categorical_crossentropy(
                     batch["y"], logits, from_logits=True
                 )
@@ -51,7 +62,8 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
         rows = slice(begin, begin + BATCH_SIZE)
         settings["doubled"] = index % 2 == 1
         result = trainer.step(
-            {"x": x[rows], "y": y[rows]},
+            {"x": x[rows], "y": y[rows], "spread": tf.constant(0.1), "training": True},
+            np.array([1, index]),
             tf.constant(1.0 + index),
             weights=weights[rows],
             name="loss",
@@ -62,21 +74,27 @@ def all_kinds_of_arguments(distributed: bool) -> dict[str, Any]:
 
 
 def variable_of_its_own(distributed: bool) -> dict[str, Any]:
-    """What is trained is no weight of a model, and begins with other values on each rank."""
+    """What is trained is no weight of a model, and begins with other values on each rank.
+
+    Beside parts of batches the step is given what it returned before, and weights of classes.
+    """
     generator = np.random.default_rng(tnt_keras.get_rank() if distributed else 0)
     kernel = keras.Variable(generator.normal(size=(16, 3)).astype("float32"))
     optimizer = keras.optimizers.Adam(0.01)
 
     @step_of(distributed)
-    def train_step(x: Any, y: Any) -> Any:
+    def train_step(x: Any, y: Any, before: Any, of_classes: Any) -> Any:
         with tf.GradientTape() as tape:
-            logits = tf.matmul(tf.reshape(x, [-1, 16]), kernel)
+            logits = tf.matmul(tf.reshape(x, [-1, before.shape[0]]), kernel - 0.1 * before)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_mean(losses)
+            loss = tf.reduce_mean(losses * tf.gather(of_classes, y))
         optimizer.apply(tape.gradient(loss, [kernel]), [kernel])
-        return loss
+        return loss, kernel.value + 0.0
 
-    losses = [np.asarray(train_step(x, y)) for x, y in batches(distributed)]
+    losses, before = [], tf.zeros([16, 3])
+    for x, y in batches(distributed):
+        loss, before = train_step(x, y, before, np.array([1, 2, 3, 4], "float32"))
+        losses.append(np.asarray(loss))
     return {"weights": [np.asarray(kernel)], "losses": losses}
 
 

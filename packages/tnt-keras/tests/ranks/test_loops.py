@@ -45,8 +45,6 @@ def test_files_that_all_ranks_write_of_plain_models_are_whole(
 
 def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
     expected = {
-        "other rows": "they have [6, 3] rows",
-        "mixed": "holds samples and other things",
         "changed part": "Give it the elements as they are",
         "other batches": "Give `train_step` the same arguments on all ranks",
         "other scalars": "Ranks have read different data",

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
 from tnt_keras.step.batch_forms import BatchForms, Unknown
+from tnt_keras.step.batch_part import cut
+from tnt_keras.step.signature import Signature, layout_of
 
 
 def test_the_third_length_is_not_known_to_its_function() -> None:
@@ -65,3 +72,25 @@ def test_a_run_that_goes_on_chooses_as_the_one_that_was_killed() -> None:
         killed.form_of((t,))
     continued = BatchForms(killed.seen)
     assert [continued.form_of((t,)) for t in (6, 5, 9)] == [killed.form_of((t,)) for t in (6, 5, 9)]
+
+
+def signature(nodes: int, edges: int, *, is_exact: bool) -> Signature:
+    batch: Any = ((np.ones((nodes, 2)), np.ones((edges, 1))), np.ones(nodes))
+    part = cut(batch)
+    layout = layout_of(part.rows, tf.nest.flatten(part.rows))
+    return Signature.of(layout, part, None, is_exact=is_exact)
+
+
+def test_other_rows_that_are_as_many_as_the_samples_by_chance_are_another_kind() -> None:
+    equal, others = signature(6, 6, is_exact=False), signature(6, 9, is_exact=False)
+    assert equal.kinds != others.kinds
+    assert others.kinds == signature(6, 4, is_exact=False).kinds
+
+
+def test_numbers_of_other_rows_are_sizes_where_a_signature_is_exact_or_they_are_one() -> None:
+    def sizes(edges: int, is_exact: bool) -> Any:
+        return signature(6, edges, is_exact=is_exact).sizes(with_rows=False)
+
+    assert [sizes(e, True) for e in (9, 4)] == [(None, 2, 9, 1, None), (None, 2, 4, 1, None)]
+    assert [sizes(e, False) for e in (9, 4)] == [(None, 2, None, 1, None)] * 2
+    assert sizes(1, False) == (None, 2, 1, 1, None)

@@ -12,6 +12,9 @@ import tensorflow as tf
 import tnt_data
 import tnt_keras
 from tnt_keras.process import former_options
+from tnt_keras.step.options import default_options
+from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.variables import synchronize_new
 
 
 def _trained(wrap: Any) -> list[np.ndarray]:
@@ -83,3 +86,28 @@ def test_optimizer_of_one_rank_is_left_alone() -> None:
     model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
     model.compile("sgd", "mse")
     assert type(model.optimizer) is keras.optimizers.SGD
+
+
+def test_a_step_function_takes_the_options_of_a_tf_function() -> None:
+    @tnt_keras.function(input_signature=[tf.TensorSpec([None])], reduce_retracing=True)
+    def total(x: tf.Tensor) -> tf.Tensor:
+        assert x.shape[0] is None
+        return tf.reduce_sum(x)
+
+    assert float(total(tf.ones(3))) == 3
+    with pytest.raises(TypeError):
+        tnt_keras.function(lambda: None, input_sgnature=[])
+
+
+def test_variables_of_a_step_that_failed_hold_nothing_to_share() -> None:
+    made: list[Any] = []
+
+    @tf.function
+    def step() -> None:
+        made.append(tf.Variable([1.0, 2.0]))
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        step()
+    synchronize_new(StepOwner(default_options()), [*made, tf.Variable(3.0)])
+    assert not made[0].is_initialized()

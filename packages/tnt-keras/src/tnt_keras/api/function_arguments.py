@@ -1,9 +1,8 @@
-"""Sort the arguments of a step function: samples, scalars that change, and everything else."""
+"""Sort the arguments of a step function: arrays and tensors, and everything else."""
 
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -36,25 +35,17 @@ class Constant:
         return hash(self.key)
 
 
-class Sort(enum.Enum):
-    """What an argument is for a step."""
-
-    SAMPLES = "samples"
-    SCALAR = "scalar"
-    CONSTANT = "constant"
-
-
 @dataclasses.dataclass(frozen=True)
 class Place:
     """One argument of a call."""
 
     name: int | str  # position or keyword
-    sort: Sort
-    constant: Constant | None = None
+    constants: tuple[Constant | None, ...]  # of its leaves, None for tensors
+    is_constant: bool  # has no array or tensor; one constant for the whole
 
 
 Layout = tuple[Place, ...]
-"""The sorts of all arguments in their order. Calls with one layout run the same step."""
+"""All arguments in their order. Calls with one layout run the same step."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,13 +53,17 @@ class Arguments:
     """The arguments of one call of a step function."""
 
     layout: Layout
-    samples: tuple[Any, ...]  # structures of tensors of shape `(rows, ...)`
-    scalars: tuple[tf.Tensor, ...]  # of shape `()`
+    tensors: list[Any]  # of those with arrays or tensors; None in place of constants
 
     @property
-    def constants(self) -> dict[int | str, Constant]:
-        """Those that are constants, by position or keyword."""
-        return {place.name: place.constant for place in self.layout if place.constant is not None}
+    def constants(self) -> dict[str, Constant]:
+        """What is no array or tensor, by position or keyword."""
+        return {
+            str(place.name) if place.is_constant else f"{place.name}[{i}]": constant
+            for place in self.layout
+            for i, constant in enumerate(place.constants)
+            if constant is not None
+        }
 
     @classmethod
     def of_call(
@@ -76,37 +71,32 @@ class Arguments:
     ) -> Arguments:
         """Sort the arguments of a call. Local.
 
-        Arrays and tensors with a dimension are samples, also within tuples, lists and dictionaries.
-        Those without are scalars, which may change from call to call. Everything else is a
-        constant.
+        Arrays and tensors may change from call to call, also within tuples, lists and
+        dictionaries. Everything else is a constant, such as numbers of Python.
         """
-        layout, samples, scalars = [], [], []
+        layout, tensors = [], []
         named: list[tuple[int | str, Any]] = [*enumerate(args), *kwargs.items()]
         for name, value in named:
-            sort = _sort_of(name, value)
-            is_constant = sort is Sort.CONSTANT
-            layout.append(Place(name, sort, Constant(value, is_for_graph) if is_constant else None))
-            if sort is Sort.SAMPLES:
-                samples.append(as_tensors(value))
-            elif sort is Sort.SCALAR:
-                scalars.append(tf.convert_to_tensor(value))
-        return cls(tuple(layout), tuple(samples), tuple(scalars))
+            leaves = tf.nest.flatten(value)
+            if not any(map(_is_tensor, leaves)):
+                layout.append(Place(name, (Constant(value, is_for_graph),), True))
+                continue
+            constants = (None if _is_tensor(x) else Constant(x, is_for_graph) for x in leaves)
+            layout.append(Place(name, tuple(constants), False))
+            given = [leaf if _is_tensor(leaf) else None for leaf in leaves]
+            tensors.append(as_tensors(tf.nest.pack_sequence_as(value, given)))
+        return cls(tuple(layout), tensors)
 
 
-def call_with(
-    function: Callable[..., Any],
-    layout: Layout,
-    samples: Sequence[Any],
-    scalars: Sequence[tf.Tensor],
-) -> Any:
+def call_with(function: Callable[..., Any], layout: Layout, tensors: Sequence[Any]) -> Any:
     """Call a function with the arguments of a layout."""
-    remaining = {Sort.SAMPLES: iter(samples), Sort.SCALAR: iter(scalars)}
+    remaining = iter(tensors)
     args, kwargs = [], {}
     for place in layout:
-        if place.constant is not None:
-            value = place.constant.value
-        else:
-            value = next(remaining[place.sort])
+        given = None if place.is_constant else next(remaining)
+        leaves = zip(tf.nest.flatten(given), place.constants, strict=True)
+        values = [constant.value if constant else leaf for leaf, constant in leaves]
+        value = values[0] if place.is_constant else tf.nest.pack_sequence_as(given, values)
         if isinstance(place.name, str):
             kwargs[place.name] = value
         else:
@@ -114,31 +104,13 @@ def call_with(
     return function(*args, **kwargs)
 
 
-def _sort_of(name: int | str, value: Any) -> Sort:
-    dimensions = [_num_dimensions(leaf) for leaf in tf.nest.flatten(value)]
-    if all(number is None for number in dimensions):
-        return Sort.CONSTANT
-    if dimensions == [0] and not isinstance(value, (dict, list, tuple)):
-        return Sort.SCALAR
-    if all(dimensions):
-        return Sort.SAMPLES
-    raise TypeError(
-        f"Argument {name!r} of a step function holds samples and other things, so that it is not "
-        "known what ranks share: give samples, scalars and everything else as arguments of their "
-        "own."
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, np.generic)) or (
+        tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)
     )
 
 
-def _num_dimensions(leaf: Any) -> int | None:
-    """Return the number of dimensions of an array or tensor, None of everything else."""
-    if isinstance(leaf, (np.ndarray, np.generic)) or (
-        tf.is_tensor(leaf) and not isinstance(leaf, tf.Variable)
-    ):
-        return len(leaf.shape)
-    return None
-
-
-def check_same_constants(constants: Mapping[int | str, Constant], name: str) -> None:
+def check_same_constants(constants: Mapping[str, Constant], name: str) -> None:
     """Compare the numbers and texts among the constants of a call. Collective.
 
     Of other objects it cannot be told whether those of two processes are the same.

@@ -10,9 +10,8 @@ from typing import Any, overload
 
 import tensorflow as tf
 
-from tnt_data import fingerprint_of
-from tnt_keras.api.dataset import part_of
 from tnt_keras.api.function_arguments import Arguments, Layout, call_with, check_same_constants
+from tnt_keras.api.given_parts import GivenParts
 from tnt_keras.api.whole_files import UsedLayers, make_files_whole
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.process.former_options import check_probe
@@ -20,14 +19,6 @@ from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.step.batch_part import (
-    BatchPart,
-    cut,
-    even_sizes,
-    in_order_of_rows,
-    num_rows,
-    rows_at,
-)
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps
@@ -37,8 +28,6 @@ from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.variables import check_replicas_in_turn
 from tnt_keras.step.whole_steps import WholeSteps
 
-_COMPARED_ROWS = 8  # of each argument: enough to notice other samples, and next to nothing to read
-
 _MANY_GRAPHS = 5
 
 
@@ -46,17 +35,26 @@ class StepFunction:
     """A function of the user's own that runs as a step of all ranks; made by `function`."""
 
     def __init__(
-        self, python_function: Callable[..., Any], run_eagerly: bool, options: dict[str, Any]
+        self,
+        python_function: Callable[..., Any],
+        run_eagerly: bool,
+        options: dict[str, Any],
+        of_tensorflow: dict[str, Any],
     ) -> None:
         functools.update_wrapper(self, python_function)
         name = getattr(python_function, "__name__", type(python_function).__name__)
         self._run_eagerly = run_eagerly
         self._name = name
+        self._is_compiled = bool(of_tensorflow.get("jit_compile"))
         is_ready = run_eagerly or hasattr(python_function, "get_concrete_function")
-        self._function = python_function if is_ready else tf.function(python_function)
+        self._function = (
+            python_function if is_ready else tf.function(python_function, **of_tensorflow)
+        )
         # As on one rank, where the function is TensorFlow's.
         self._owner = StepOwner(default_options(fuses_batch_norm=False, **options))
         self._steps: dict[Layout, Steps] = {}
+        self._owner.has_other_rows = True  # arguments of a function need not have a row for each
+        self._parts = GivenParts(name)
         self._used = UsedLayers()
         self._run_on_all_ranks = collective_call(name)(self._run)
 
@@ -87,7 +85,7 @@ class StepFunction:
     def _run(self, args: Any, kwargs: Any) -> Any:
         set_up_process()
         arguments = Arguments.of_call(args, kwargs, is_for_graph=not self._run_eagerly)
-        part, fingerprint = _part_of(arguments, self._name)
+        part, fingerprint = self._parts.of(arguments.tensors)
         self._owner.data_check().same_batch(part.num_local, part.num_global, fingerprint, NO_LABEL)
         steps = self._steps.get(arguments.layout)
         if steps is None:
@@ -103,6 +101,8 @@ class StepFunction:
 
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
+        if self._is_compiled and not self._steps:
+            logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
         if len(self._steps) + 1 == _MANY_GRAPHS:
             logger.warning(
                 "`%s` was called with %d different sets of arguments that are constants, each of "
@@ -114,7 +114,7 @@ class StepFunction:
         layout = arguments.layout
 
         def step(given: Any) -> Any:
-            return call_with(self._function, layout, *given)
+            return call_with(self._function, layout, given)
 
         if self._run_eagerly or tf.config.functions_run_eagerly():
             use_generators_of_master()
@@ -131,6 +131,7 @@ def function(
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
+    **of_tensorflow: Any,
 ) -> StepFunction: ...
 
 
@@ -143,6 +144,7 @@ def function(
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
+    **of_tensorflow: Any,
 ) -> Callable[[Callable[..., Any]], StepFunction]: ...
 
 
@@ -154,6 +156,7 @@ def function(
     batch_norm: str | None = None,
     draws: str | None = None,
     check: bool | None = None,
+    **of_tensorflow: Any,
 ) -> Any:
     """Make a function a step of a training loop that all ranks compute together. Local.
 
@@ -173,12 +176,11 @@ def function(
     run. What the function uses need not be told: any number of models, optimizers, losses and
     metrics.
 
-    - Arrays and tensors with a dimension are samples, all with the same number of rows. They are a
-      global batch that all ranks have, or come from an element of `tnt.data.distribute(dataset)`
-      as they are.
-    - Tensors without dimensions may change from call to call; they are the same on all ranks.
-    - Other arguments are constants, the same on all ranks; a dictionary or a list of them is one
-      too. As in a `tf.function`, a new value makes a new graph.
+    - Arrays and tensors may change from call to call, also in dictionaries, lists and tuples. Those
+      with a row for each sample are a global batch that all ranks have, or come from an element of
+      `tnt.data.distribute(dataset)` as they are.
+    - Everything else is a constant, the same on all ranks. As in a `tf.function`, a new value makes
+      a new graph.
 
     Inside of another step it is a plain function. On one rank it is a `tf.function`.
 
@@ -189,15 +191,15 @@ def function(
         batch_norm: As for `tnt.Model`.
         draws: As for `tnt.Model`.
         check: As for `tnt.Model`.
+        **of_tensorflow: Options of `tf.function`, such as `input_signature` or `reduce_retracing`.
 
     Returns:
         The step, to be called by all ranks with the same arguments or their parts; what it returns
         is equal on all of them, tensors with a row for each sample in serial order.
 
     Raises:
-        ValueError: If `probe` is none of its words. When it is called, if arguments have different
-            numbers of rows or ranks were given different batches.
-        TypeError: When it is called, if an argument holds samples and other things.
+        ValueError: If `probe` is none of its words. When it is called, if ranks were given
+            different batches, or an argument may be made of this rank's part of one.
         RuntimeError: When it is called inside of a `tf.function`, or if one rank has changed the
             weights by itself.
         tnt_comm.CommError: When it is called, if another rank is lost, late, or in another call.
@@ -205,10 +207,15 @@ def function(
     check_probe(probe)
     if python_function is None:
         return functools.partial(
-            function, run_eagerly=run_eagerly, batch_norm=batch_norm, draws=draws, check=check
+            function,
+            run_eagerly=run_eagerly,
+            batch_norm=batch_norm,
+            draws=draws,
+            check=check,
+            **of_tensorflow,
         )
     options = given_options(None, batch_norm, draws, check)
-    return StepFunction(python_function, run_eagerly, options)
+    return StepFunction(python_function, run_eagerly, options, of_tensorflow)
 
 
 def _known_by_name(python_function: Any) -> list[Any]:
@@ -217,35 +224,3 @@ def _known_by_name(python_function: Any) -> list[Any]:
         return []
     names = inspect.getclosurevars(python_function)
     return [*names.nonlocals.values(), *names.globals.values()]
-
-
-def _part_of(arguments: Arguments, name: str) -> tuple[BatchPart, int]:
-    """Return this rank's part of samples and scalars, and what must be equal on all ranks."""
-    given = (arguments.samples, arguments.scalars)
-    fingerprint = fingerprint_of((arguments.scalars,))
-    leaves = [leaf for leaf in tf.nest.flatten(arguments.samples) if leaf is not None]
-    if not leaves:
-        return BatchPart(given, even_sizes(0), whole=given), int(fingerprint)
-    numbers = [int(num_rows(leaf)) for leaf in leaves]
-    if len(set(numbers)) > 1:
-        raise ValueError(
-            f"All arrays and tensors that `{name}` is given must have a row for each sample of the "
-            f"batch, but they have {numbers} rows. Let it read others where they are defined, or "
-            "from a `tf.Variable`."
-        )
-    parts = [part_of(leaf) for leaf in leaves]
-    known = [part for part in parts if part is not None]
-    if not known:
-        some = tf.range(0, numbers[0], max(1, numbers[0] // _COMPARED_ROWS), dtype=tf.int64)
-        rows = tf.nest.map_structure(
-            lambda leaf: leaf if leaf is None else rows_at(in_order_of_rows(leaf), some),
-            arguments.samples,
-        )
-        return cut(given), int(fingerprint + fingerprint_of(rows))
-    if len(known) < len(parts) or len(set(known)) > 1:
-        raise ValueError(
-            f"Some arguments of `{name}` are this rank's part of a batch, as "
-            "`tnt.data.distribute` gives it, and others are not, or are parts of another batch. "
-            f"Give it the elements as they are, and change them in `{name}` or by `dataset.map`."
-        )
-    return BatchPart(given, even_sizes(known[0][1])), int(fingerprint)

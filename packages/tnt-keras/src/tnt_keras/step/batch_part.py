@@ -106,14 +106,26 @@ def _number_of_shapes(batch: Any) -> int:
     return zlib.crc32(str(shapes).encode()) >> 1
 
 
-def cut(batch: Any) -> BatchPart:
-    """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local."""
-    num_global = int(num_rows(batch))
+def cut(
+    batch: Any, num_global: int | None = None, are_parts: frozenset[int] = frozenset()
+) -> BatchPart:
+    """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local.
+
+    Args:
+        batch: Any structure of arrays, tensors and None.
+        num_global: The number of its samples; None if it is that of its targets.
+        are_parts: The leaves that are this rank's part already.
+    """
+    if num_global is None:
+        num_global = int(num_rows(batch))
     own = range(get_rank(), num_global, get_size()) or range(min(num_global, 1))
     leaves = tf.nest.flatten(batch)
-    shared = _with_other_rows(batch, num_global)
-    rows = [_take(leaf, own, i in shared) for i, leaf in enumerate(leaves)]
-    return BatchPart(tf.nest.pack_sequence_as(batch, rows), even_sizes(num_global), batch, shared)
+    shared = _with_other_rows(batch, num_global) - are_parts
+    rows = [
+        leaf if i in are_parts else _take(leaf, own, i in shared) for i, leaf in enumerate(leaves)
+    ]
+    whole = None if are_parts else batch
+    return BatchPart(tf.nest.pack_sequence_as(batch, rows), even_sizes(num_global), whole, shared)
 
 
 def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:

@@ -43,6 +43,7 @@ class PartitionedSteps:
     ) -> None:
         self.name = name
         self._owner = owner
+        self._is_exact = traces_exactly
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._forms: dict[Any, BatchForms] = {}
         self._numbers_of_rows: dict[Any, BatchForms] = {}
@@ -119,7 +120,7 @@ class PartitionedSteps:
         layout = layout_of(part.rows, leaves)
 
         def signature() -> Signature:
-            return Signature.of(layout, part, element_spec)
+            return Signature.of(layout, part, element_spec, is_exact=self._is_exact)
 
         # Sizes of ragged and sparse leaves may be others in each batch.
         sizes = (
@@ -245,7 +246,8 @@ class PartitionedSteps:
             )
         few = with_whole_values(cut(whole))
         leaves = tf.nest.flatten(few.rows)
-        signature = Signature.of(layout_of(few.rows, leaves), few, element_spec)
+        layout = layout_of(few.rows, leaves)
+        signature = Signature.of(layout, few, element_spec, is_exact=self._is_exact)
         # No sizes that are seen, which decide what functions a training runs.
         form = signature.sizes(with_rows=False)
         functions = self._with_form(few, True, signature, element_spec, few.num_global, form)

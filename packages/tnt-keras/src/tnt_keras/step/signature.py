@@ -31,31 +31,43 @@ class Signature:
     layout: Layout
     specs: Specs  # of the whole batch
     lacks_sizes: bool = False  # of a form that does not know all sizes
+    others: frozenset[int] = frozenset()  # specs of leaves whose rows are not those of the batch
 
     @classmethod
-    def of(cls, layout: Layout, part: BatchPart, element_spec: Any) -> Signature:
+    def of(
+        cls, layout: Layout, part: BatchPart, element_spec: Any, *, is_exact: bool = False
+    ) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
-        Another number of rows than that of the batch may be another one in each, and is left open.
-        One row stays one, since operations may broadcast it.
+        Another number of rows than that of the batch may be another one in each, and is left open,
+        unless the signature is exact. One row stays one, since operations may broadcast it.
         """
-        specs = tuple(
-            _spec_of(leaf, _rows_of(leaf, part.num_global) if i in part.shared else part.num_global)
+        present = [
+            (i in part.shared, leaf)
             for i, leaf in enumerate(tf.nest.flatten(part.rows))
             if leaf is not None
+        ]
+        specs = tuple(
+            _spec_of(
+                leaf, _rows_of(leaf, part.num_global, is_exact) if is_shared else part.num_global
+            )
+            for is_shared, leaf in present
         )
-        return cls(layout, with_open_sizes(specs, present_specs(element_spec, layout)))
+        specs = with_open_sizes(specs, present_specs(element_spec, layout))
+        others = frozenset(i for i, (is_shared, _) in enumerate(present) if is_shared)
+        return cls(layout, specs, others=others)
 
     @property
     def kinds(self) -> Hashable:
         """What batches have in common whose sizes alone differ."""
-        return tuple(with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs)
+        kinds = [with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs]
+        return (*kinds, self.others)
 
     def sizes(self, *, with_rows: bool) -> Sizes:
         """Return all sizes of the whole batch, with None for numbers of rows unless wanted."""
         return tuple(
-            size if axis or with_rows else None
-            for spec in self.specs
+            size if axis or with_rows or i in self.others else None
+            for i, spec in enumerate(self.specs)
             for axis, size in enumerate(spec.shape or ())
         )
 
@@ -77,7 +89,7 @@ class Signature:
             for spec, sizes in zip(self.specs, self.of_leaves(form), strict=True)
         )
         lacks_sizes = any(isinstance(size, Unknown) for size in form)
-        return Signature(self.layout, tuple(specs), lacks_sizes)
+        return Signature(self.layout, tuple(specs), lacks_sizes, self.others)
 
 
 def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
@@ -134,9 +146,10 @@ def covers(general: Specs, specs: Specs) -> bool:
     return all(one.is_subtype_of(all_) for one, all_ in zip(specs, general, strict=True))
 
 
-def _rows_of(leaf: Any, num_rows: int) -> int | None:
+def _rows_of(leaf: Any, num_rows: int, is_exact: bool) -> int | None:
     own = int(num_rows_of(leaf))
-    return own if own == 1 or (own == num_rows and not isinstance(leaf, tf.Tensor)) else None
+    is_known = is_exact if isinstance(leaf, tf.Tensor) else own == num_rows
+    return own if own == 1 or is_known else None
 
 
 def _spec_of(leaf: Any, num_rows: int | None) -> Any:

@@ -144,7 +144,9 @@ def metric_variables(owner: StepOwner) -> list[Any]:
 
 def _give_values_of_master(variables: Sequence[Any]) -> None:
     for variable in variables:
-        variable.assign(broadcast("weights of the master rank", array_of(variable)))
+        value = broadcast("weights of the master rank", array_of(variable))
+        if tf.TensorShape(variable.shape).is_compatible_with(value.shape):
+            variable.assign(value)  # else it was made by a step that failed, and holds nothing
 
 
 def array_of(value: Any) -> np.ndarray:
