@@ -16,6 +16,7 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files_of_ranks import read_from_master
 from tnt_keras.keras_hooks.class_swap import signature_of
 from tnt_keras.legacy.original_names import no_attribute
+from tnt_keras.process.other_distribution import class_for_errors
 from tnt_keras.step.accumulation import settle
 
 __all__ = [
@@ -164,7 +165,7 @@ def model_from_json(json_string: str, custom_objects: Any = None) -> Any:
 
 def _check_is_model(model: Any) -> None:
     if not isinstance(model, keras.Model):
-        raise ValueError(f"`model` must be a `keras.Model`. Received: {type(model).__name__}.")
+        raise ValueError(f"`model` must be a `keras.Model`. Received: {class_for_errors(model)}.")
 
 
 def __getattr__(name: str) -> Any:

@@ -30,6 +30,15 @@ def test_a_model_made_under_a_strategy_is_refused() -> None:
         tnt_keras.Model(model)
 
 
+def test_a_model_of_keras_2_is_named_as_such() -> None:
+    of_keras_2 = type("Functional", (), {"__module__": "tf_keras.src.engine.functional"})
+    message = r"Received: MyModel of tf_keras.*unset TF_USE_LEGACY_KERAS"
+    with pytest.raises(TypeError, match=message):
+        tnt_keras.Model(type("MyModel", (of_keras_2,), {})())
+    with pytest.raises(TypeError, match=r"Received: Dense\.$"):
+        tnt_keras.Model(keras.layers.Dense(1))
+
+
 CALLS: dict[str, Callable[[Any], Any]] = {
     "compile": lambda model: model.compile("sgd", "mse"),
     "fit": lambda model: model.fit(X, Y, verbose=0),

@@ -16,7 +16,11 @@ from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
 from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
-from tnt_keras.process.other_distribution import check_no_strategy, check_not_distributed_otherwise
+from tnt_keras.process.other_distribution import (
+    check_no_strategy,
+    check_not_distributed_otherwise,
+    class_for_errors,
+)
 from tnt_keras.process.output import is_shown, logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
@@ -202,7 +206,7 @@ def _distribute(
     options: dict[str, Any] | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
-        raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {type(model).__name__}.")
+        raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {class_for_errors(model)}.")
     check_probe(probe)
     if not is_distributing(strategy):
         return model

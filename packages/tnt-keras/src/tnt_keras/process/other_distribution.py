@@ -22,6 +22,17 @@ def check_not_distributed_otherwise(model: Any) -> None:
         raise _error_of_strategy(f"The model {model.name!r} is under a")
 
 
+def class_for_errors(model: Any) -> str:
+    """Return of what class something is that should be a model, and what to do about Keras 2."""
+    cls = type(model)
+    if all(each.__module__.partition(".")[0] != "tf_keras" for each in cls.__mro__):
+        return cls.__name__
+    return (
+        f"{cls.__name__} of tf_keras, which is Keras 2. Make it with Keras 3: unset "
+        "TF_USE_LEGACY_KERAS, by which `tf.keras` is tf_keras, and `import keras`"
+    )
+
+
 def check_no_strategy(call: str) -> None:
     """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local."""
     if tf.distribute.has_strategy():
