@@ -13,7 +13,7 @@ from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
 
 from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Rows, Shape
-from tnt_keras.partition.rules import matrices
+from tnt_keras.partition.rules import contraction
 
 EXAMPLES = settings().max_examples // 8
 BATCHED = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"]
@@ -28,7 +28,7 @@ def product(name: str, **attributes: Any) -> Any:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(matrices) == {"Einsum", "MatMul", "SparseMatMul", *BATCHED}
+    assert types_of(contraction) == {"Einsum", "MatMul", "SparseMatMul", *BATCHED}
 
 
 @pytest.mark.parametrize("name", ["MatMul", "SparseMatMul"])

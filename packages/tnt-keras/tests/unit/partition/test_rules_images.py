@@ -17,7 +17,7 @@ from step_lanes import assert_lanes, gathered
 
 from tnt_keras.partition.operations import definition
 from tnt_keras.partition.placement import REPLICATED, Placement, Rows, Shape
-from tnt_keras.partition.rules import elementwise, images
+from tnt_keras.partition.rules import images, quantization
 
 EXAMPLES = max(settings().max_examples // 10, 1)
 STEP = {"strides": [1] * 4, "padding": "SAME"}
@@ -389,7 +389,7 @@ def name_of(value: Any) -> str | None:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(images) | types_of(elementwise) == {
+    assert types_of(images) | types_of(quantization) == {
         *(case.type for case in CASES),
         "MaxPoolGradGradWithArgmax",  # which has no kernel for CPUs
     }

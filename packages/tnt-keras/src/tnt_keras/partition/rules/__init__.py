@@ -6,10 +6,12 @@ package, fills the table with all of them.
 
 from tnt_keras.partition.rules import (  # noqa: F401 - each enters its rules into the table
     along_axis,
+    contraction,
     elementwise,
     images,
     indexing,
     matrices,
+    quantization,
     reductions,
     shapes,
     slicing,
