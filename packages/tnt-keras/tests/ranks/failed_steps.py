@@ -70,6 +70,17 @@ def fail_in_python_code_and_go_on() -> tuple[str, float]:
     return str(caught.value), time.monotonic() - begin
 
 
+def fit_where_the_last_rank_traces_slowly(seconds: float) -> float:
+    """The loss of a `fit` whose loss function takes long to trace on the last rank."""
+
+    def loss(y: Any, predicted: Any) -> Any:
+        if tnt_comm.get_rank() == tnt_comm.get_size() - 1:
+            time.sleep(seconds)
+        return tf.reduce_mean((y - predicted) ** 2, axis=-1)
+
+    return float(_fit(loss).history["loss"][0])
+
+
 def fail_on_the_last_and_go_on(patience_s: float) -> str:
     """The error of the next call of the last rank, and of the step of the others."""
     failed_call.PATIENCE_S = patience_s

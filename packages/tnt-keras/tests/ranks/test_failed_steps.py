@@ -18,6 +18,16 @@ def test_ranks_whose_step_has_failed_on_all_go_on(pool_of):
     assert len(first) == 1
 
 
+def test_a_rank_that_traces_for_long_is_no_stall(preloaded):
+    settings = {"env": {**ENVIRONMENT, "TNT_STALL_S": "0.5"}, "timeout_s": 200}
+    reports = observe_ranks(
+        failed_steps.fit_where_the_last_rank_traces_slowly, 2, 3.0, **settings, preloaded=preloaded
+    )
+    assert reports[0].value == reports[1].value
+    for report in reports:
+        assert "has waited" not in report.output
+
+
 def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told(preloaded):
     settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
     told, failed = run_ranks(failed_steps.fail_on_the_last_and_go_on, 2, 2.0, **settings)

@@ -7,6 +7,7 @@ differ, all raise `tnt_comm.MismatchError`, which names the calls and the users'
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,9 @@ from tnt_keras.calls.current_call import current_call
 from tnt_keras.calls.failed_call import settle_failure
 from tnt_keras.calls.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK
+
+_BUILDING_S = 120.0
+_POLL_S = 0.002
 
 
 def allgather(name: str, message: bytes) -> list[bytes]:
@@ -52,6 +56,19 @@ def barrier(name: str) -> None:
     """Wait until all ranks have come to the same point. Collective."""
     label, caller = _label(name)
     tnt_comm.barrier(label=label, caller=caller)
+
+
+def barrier_after_building(name: str) -> None:
+    """Wait until all ranks have built a graph; only after two minutes it is a stall. Collective.
+
+    On a busy host ranks may need seconds more or less for it, and nothing is wrong.
+    """
+    label, caller = _label(name)
+    ticket = tnt_comm.Group().start_barrier(label=label, caller=caller)
+    end = time.monotonic() + _BUILDING_S
+    while not ticket.is_done() and time.monotonic() < end:
+        time.sleep(_POLL_S)
+    ticket.wait()
 
 
 def allreduce(name: str, array: np.ndarray[Any, Any], op: str = "sum") -> np.ndarray[Any, Any]:

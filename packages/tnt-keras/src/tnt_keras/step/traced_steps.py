@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.calls.messages import barrier_after_building
 from tnt_keras.calls.replicas import require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
@@ -93,6 +94,7 @@ class TracedSteps:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
             raise
+        barrier_after_building(f"trace of {self._name}")
         require_same_optimizers(self._owner.optimizers)
         if self._owner.model is not None:
             require_same_layers(self._owner.model)
