@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from fit_lanes import LOOPS, KerasSteps, build_metrics, in_lanes
+from fit_lanes import LOOPS, KerasSteps, in_lanes
 from step_lanes import all_steps
 
 from tnt_keras.partition.plan import Compute
@@ -42,7 +42,6 @@ def serially(case: Case, ulps: int = 0) -> Values:
     """
     with _policy(case):
         model, arguments = case.make()
-        _built_by_first_trace(model)
         if ulps:
             _move(model)
         return _trained(case, model, arguments)
@@ -58,7 +57,6 @@ def in_numbers_of_lanes(
     """
     with _policy(case):
         model, arguments = case.make()
-        _built_by_first_trace(model)
         steps: dict[str, KerasSteps] = {}
         for lanes in numbers:
             before, steps = steps, in_lanes(model, lanes)
@@ -102,22 +100,6 @@ def _trained(case: Case, model: Any, arguments: dict[str, Any]) -> Values:
         outputs = keras.tree.flatten(model.predict(**of_x, verbose=0))
         values |= {f"predict {i}": v for i, v in enumerate(outputs)}
     return {k: _array(v) for k, v in values.items()}
-
-
-def _built_by_first_trace(model: Any) -> None:
-    """Let what Keras' own steps make be made as they are traced, so that this is done once."""
-    own = [getattr(type(model), name) for name in ("train_step", "compute_metrics", "compute_loss")]
-    if own == _OF_KERAS and model.built and not model.run_eagerly:
-        plain = model.train_step
-
-        def train_step(data: Any) -> Any:
-            build_metrics(model, *keras.utils.unpack_x_y_sample_weight(data))
-            return plain(data)
-
-        object.__setattr__(model, "train_step", train_step)
-
-
-_OF_KERAS = [keras.Model.train_step, keras.Model.compute_metrics, keras.Model.compute_loss]
 
 
 def _array(value: Any) -> np.ndarray:
