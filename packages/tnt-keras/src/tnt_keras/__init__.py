@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tnt_comm import Group
     from tnt_keras import callbacks, data, keras, models
-    from tnt_keras.api.explain import explain
     from tnt_keras.api.model import Model, Sequential
-    from tnt_keras.api.step_function import function
+    from tnt_keras.api.step_function import explain, function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
     from tnt_keras.legacy.barrier import Barrier
     from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
@@ -90,7 +89,7 @@ _HOME = {
     ),
     **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.objects"),
     "print": "process.output",
-    "explain": "api.explain",
+    "explain": "api.step_function",
     "function": "api.step_function",
     **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batch_ops"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},

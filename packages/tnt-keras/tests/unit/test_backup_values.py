@@ -23,7 +23,7 @@ from tnt_keras.restart.plain_values import (
     read_container,
     write_container,
 )
-from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.step.replicas import generator_states, set_generator_states
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.step.batch_forms import BatchForms, Unknown
-from tnt_keras.step.batch_part import cut
-from tnt_keras.step.signature import Signature, layout_of
+from tnt_keras.step.batch import cut
+from tnt_keras.step.signature import BatchForms, Signature, Unknown, layout_of
 
 
 def test_the_third_length_is_not_known_to_its_function() -> None:

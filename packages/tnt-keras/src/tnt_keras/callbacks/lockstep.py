@@ -18,7 +18,7 @@ from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.own_logs import keep_own_logs
-from tnt_keras.step.variables import check_replicas
+from tnt_keras.step.replicas import check_replicas
 
 _Call = Callable[[keras.callbacks.Callback], None]
 _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))

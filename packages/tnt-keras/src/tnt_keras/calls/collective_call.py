@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tnt_comm
-from tnt_keras.calls.current_call import Call, running, what_is_alone
+from tnt_keras.calls.current_call import Call, running, user_frames_of, what_is_alone
 from tnt_keras.calls.errors import cause_of
 from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
-from tnt_keras.calls.user_frames import user_frames_of
 from tnt_keras.process.other_distribution import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
 

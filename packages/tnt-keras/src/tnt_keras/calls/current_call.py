@@ -1,4 +1,4 @@
-"""The public call that is running on this rank, such as `fit`, and what runs on it alone.
+"""The public call that is running on this rank, the user's line, and what runs on it alone.
 
 All messages of a call carry its name, so that ranks in different calls do not mix them up.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import os
+import sys
+import types
 from collections.abc import Iterator
-
-from tnt_keras.calls.user_frames import user_line
 
 
 @dataclasses.dataclass
@@ -67,3 +68,44 @@ def alone(name: str) -> Iterator[None]:
 def what_is_alone() -> str | None:
     """Return the name of what runs on this rank alone, None if all ranks take part. Local."""
     return _alone.get()
+
+
+_NOT_THE_USER = {
+    *("tarantella", "tnt_comm", "tnt_data", "tnt_keras"),
+    *("keras", "tensorflow"),
+    *("contextlib", "functools"),
+}
+"""Top-level packages whose frames may lie between the user's line and us."""
+
+
+def user_line() -> str:
+    """Return the user's nearest line, such as "train.py:31"; "" in a thread of others. Local."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _package(frame) not in _NOT_THE_USER:
+            file = os.path.basename(frame.f_code.co_filename)
+            # Other ranks are told this line, and bytes of a file's name may be no text.
+            return f"{file.encode(errors='backslashreplace').decode()}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def user_frames_of(traceback: types.TracebackType | None) -> types.TracebackType | None:
+    """Return a traceback without the frames of Keras, TensorFlow and ours. Local."""
+    kept = None
+    for entry in reversed(_entries(traceback)):
+        if _package(entry.tb_frame) not in _NOT_THE_USER:
+            kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
+
+
+def _entries(traceback: types.TracebackType | None) -> list[types.TracebackType]:
+    entries = []
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    return entries
+
+
+def _package(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]

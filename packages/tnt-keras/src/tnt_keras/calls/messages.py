@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call
+from tnt_keras.calls.current_call import current_call, user_line
 from tnt_keras.calls.failed_call import settle_failure
-from tnt_keras.calls.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK
 
 _BUILDING_S = 120.0

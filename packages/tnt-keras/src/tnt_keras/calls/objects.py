@@ -11,9 +11,9 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.current_call import user_line
 from tnt_keras.calls.errors import of_other_rank
 from tnt_keras.calls.together import gather
-from tnt_keras.calls.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
 
 _NOT_SENT = (

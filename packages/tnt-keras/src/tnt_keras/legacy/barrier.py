@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tnt_comm
-from tnt_keras.calls.user_frames import user_line
+from tnt_keras.calls.current_call import user_line
 
 
 class Barrier:

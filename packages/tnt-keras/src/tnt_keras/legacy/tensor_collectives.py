@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.calls.user_frames import user_line
+from tnt_keras.calls.current_call import user_line
 from tnt_keras.legacy.nested_values import (
     Array,
     Leaf,

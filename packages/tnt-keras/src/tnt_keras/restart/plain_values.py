@@ -19,7 +19,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.step.variables import array_of
+from tnt_keras.step.replicas import array_of
 
 _FORMAT = "backup of tnt-keras"
 _VERSION = 1

@@ -21,17 +21,17 @@ from tnt_keras.restart.callback_states import CallbackState
 from tnt_keras.restart.plain_values import decode, encode, read_container, write_container
 from tnt_keras.restart.position import Progress
 from tnt_keras.step.accumulation import note_totals, settle
-from tnt_keras.step.batch_forms import Sizes
-from tnt_keras.step.generators import generator_states
-from tnt_keras.step.variables import (
+from tnt_keras.step.replicas import (
     array_of,
     backing,
     describe,
+    generator_states,
     replicated_variables,
     shown,
     states_of_generators,
     tensorflow_variables,
 )
+from tnt_keras.step.signature import Sizes
 
 _Arrays = list[np.ndarray[Any, Any]]
 

@@ -13,15 +13,20 @@ from tnt_keras.calls.failed_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
-from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
+from tnt_keras.step.batch import (
+    BatchPart,
+    as_tensors,
+    cut,
+    part_to_compute,
+    whole_batch,
+    with_whole_values,
+)
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
-from tnt_keras.step.form_functions import FormFunctions, inputs_of
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
-from tnt_keras.step.signature import Signature, layout_of
-from tnt_keras.step.traced_steps import StepTrace, TracedSteps
-from tnt_keras.step.whole_batch import as_tensors, part_to_compute, whole_batch, with_whole_values
+from tnt_keras.step.rows import has_rows, rows_at
+from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, layout_of
+from tnt_keras.step.traced_steps import FormFunctions, StepTrace, TracedSteps, inputs_of
 
 _FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
 
