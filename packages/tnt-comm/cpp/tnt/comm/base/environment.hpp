@@ -15,7 +15,7 @@ struct HostAndPort {
 };
 std::optional<HostAndPort> parse_host_and_port(const std::string& value);
 
-/// Whether data goes over UCX by RDMA.
+/// Whether data goes over UCX by RDMA; in the order of the words of TNT_UCX_RDMA.
 enum class RdmaUse {
   automatic,  ///< where the hardware has it
   on,         ///< also where UCX has to emulate it
