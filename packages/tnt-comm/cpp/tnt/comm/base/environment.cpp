@@ -197,6 +197,9 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
   const double of_former_name = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
   result.stall_report_s = seconds(lookup, "TNT_STALL_S", of_former_name);
+  if (lookup("TNT_STALL_S") || lookup("TNT_STALL_REPORT_S")) {
+    result.start_report_s = result.stall_report_s;
+  }
   // The names are known where the algorithms are.
   result.allreduce_algorithm = word(lookup, "TNT_ALLREDUCE_ALGORITHM", "auto");
   result.log_level = log_level(lookup, result.log_level);
