@@ -37,6 +37,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -53,6 +54,7 @@ class Evaluating(MixinBase):
             return_dict: As in Keras.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: As for `fit`.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
             **kwargs: What Keras passes on when `fit` validates.
 
@@ -79,6 +81,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
     ) -> Any:
         """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
@@ -91,6 +94,7 @@ class Evaluating(MixinBase):
             callbacks: As for `fit`.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: False if each rank gives samples of its own.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
 
         Returns:
