@@ -113,7 +113,7 @@ def extends_python(package: str) -> bool:
 
 
 def style_commands() -> list[list[str]]:
-    """Style, layers and versions."""
+    """Style, layers, versions, and the tables of variables."""
     sources = [p for p in ROOT.glob("packages/*/cpp/**/*") if p.suffix in (".h", ".hpp", ".cpp")]
     return [
         ["ruff", "check", "."],
@@ -121,6 +121,7 @@ def style_commands() -> list[list[str]]:
         ["lint-imports"],
         ["python", "tools/check_layers.py"],
         ["python", "tools/check_versions.py"],
+        ["python", "tools/write_environment.py", "--check"],
         ["clang-format", "--dry-run", "--Werror", *map(str, sorted(sources))],
     ]
 

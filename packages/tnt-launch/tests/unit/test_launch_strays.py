@@ -5,12 +5,12 @@ import sys
 
 PROGRAM = """
 import subprocess
-from tnt_launch.running.guardian import Strays
+from tnt_launch.running.orphans import Orphans
 
 sleep = ["sleep", "1000"]
 before = subprocess.Popen(sleep)
 rank = None
-strays = Strays(lambda: [rank.pid] if rank else [])
+strays = Orphans(lambda: [rank.pid] if rank else [])
 rank = subprocess.Popen(sleep, start_new_session=True)
 stray = subprocess.Popen(sleep, start_new_session=True)
 try:

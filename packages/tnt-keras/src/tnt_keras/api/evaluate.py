@@ -39,6 +39,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -55,6 +56,7 @@ class Evaluating(MixinBase):
             return_dict: As in Keras.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: As for `fit`.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
             **kwargs: What Keras passes on when `fit` validates.
 
@@ -83,6 +85,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
     ) -> Any:
         """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
@@ -95,6 +98,7 @@ class Evaluating(MixinBase):
             callbacks: As for `fit`.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: False if each rank gives samples of its own.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
 
         Returns:

@@ -64,6 +64,7 @@ class Fitting(MixinBase):
         tnt_validation_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
         tnt_distribute_validation_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
     ) -> keras.callbacks.History:
         """Train on all ranks together, otherwise as `keras.Model.fit`. Collective.
@@ -94,6 +95,11 @@ class Fitting(MixinBase):
             tnt_distribute_dataset: False if each rank gives samples of its own, which are not
                 shared any more. All ranks must have the same number of steps.
             tnt_distribute_validation_dataset: The same for `validation_data`.
+            tnt_read: "rank 0" if that rank reads `x` and `validation_data` as plain Keras does, and
+                each rank gets its rows; "all" if each reads all batches, which must be alike. By
+                default rank 0 reads what may be different each time: what draws random numbers
+                without a seed, `DataLoader`s, and generators that validate by `validation_steps`.
+                Arrays are there on all ranks.
             verify_inputs: True if ranks compare in each step what they have read, so that no sample
                 is used twice and none is missing, which costs a little; False if not. By default
                 they compare some rows of each batch that Python code makes without random numbers.

@@ -100,6 +100,13 @@ def _grouped(arrays: Sequence[_Array]) -> Iterator[list[_Array]]:
         yield group
 
 
+def scatter(name: str, parts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return row r of the master rank's array on rank r; others give its shape. Collective."""
+    label, caller = _label(name)
+    received = tnt_comm.scatter(parts, root=MASTER_RANK, label=label, caller=caller)
+    return np.asarray(received[0])
+
+
 def _label(name: str) -> tuple[str, str]:
     """Return the label of a message, and the user's line that led to it."""
     settle_failure()

@@ -8,7 +8,14 @@ import selectors
 import time
 from collections.abc import Callable
 
-from tnt_launch.hosts.frames import PREAMBLE, Frame, FrameError, FrameReader, SessionSeal, encode
+from tnt_launch.hosts.frames import (
+    PREAMBLE,
+    Frame,
+    FrameAuthenticator,
+    FrameError,
+    FrameReader,
+    encode,
+)
 
 BEAT_S = 1.0  # time between two signs of life
 
@@ -40,7 +47,7 @@ class Channel:
         self.reader = FrameReader()
         self._selector, self._read_fd, self._write_fd = selector, read_fd, write_fd
         self._on_frame, self._on_end = on_frame, on_end
-        self._seal: SessionSeal | None = None
+        self._authenticator: FrameAuthenticator | None = None
         self._pending = bytearray(PREAMBLE)
         self._is_writing = self._is_reading = self._is_other_stopped = False
         now = time.monotonic()
@@ -60,14 +67,14 @@ class Channel:
         """Let others have the frames and the end from now on; see the constructor."""
         self._on_frame, self._on_end = on_frame, on_end
 
-    def use(self, seal: SessionSeal) -> None:
+    def authenticate_by(self, authenticator: FrameAuthenticator) -> None:
         """Sign and check all frames from now on."""
-        self._seal = self.reader.seal = seal
+        self._authenticator = self.reader.authenticator = authenticator
 
     def send(self, frame: Frame) -> None:
         """Send a frame as soon as the other end takes it; nothing after the end."""
         if not self.has_ended:
-            self._pending += encode(frame, self._seal)
+            self._pending += encode(frame, self._authenticator)
             self._write()
 
     def set_reading(self, is_reading: bool) -> None:

@@ -32,7 +32,7 @@ class Frame:
     body: bytes = b""
 
 
-class SessionSeal:
+class FrameAuthenticator:
     """Proves to the other end where frames of a connection are from, and that none is missing."""
 
     size = 32
@@ -56,18 +56,18 @@ class SessionSeal:
         return hmac.digest(self._key, b"%s %d " % (direction, number) + data, "sha256")
 
 
-def encode(frame: Frame, seal: SessionSeal | None = None) -> bytes:
+def encode(frame: Frame, authenticator: FrameAuthenticator | None = None) -> bytes:
     """Return the bytes of a frame. Texts may hold bytes that are no UTF-8, as Python knows them."""
     header = json.dumps([frame.kind, frame.node, frame.fields], separators=(",", ":")).encode()
     data = _SIZES.pack(len(header), len(frame.body)) + header + frame.body
-    return data if seal is None else data + seal.sign(data)
+    return data if authenticator is None else data + authenticator.sign(data)
 
 
 class FrameReader:
     """Cuts what comes through a channel into frames."""
 
     def __init__(self, max_size: int = MAX_SIZE) -> None:
-        self.seal: SessionSeal | None = None  # checks the frames from now on
+        self.authenticator: FrameAuthenticator | None = None  # checks the frames from now on
         self.max_size = max_size  # of a header and of a body, in bytes
         self.noise = b""  # what came before the preamble
         self._data = bytearray()
@@ -102,12 +102,12 @@ class FrameReader:
             raise FrameError("a message is too large")
         body_at = _SIZES.size + header_size
         end = body_at + body_size
-        proof_size = 0 if self.seal is None else self.seal.size
+        proof_size = 0 if self.authenticator is None else self.authenticator.size
         if len(self._data) < end + proof_size:
             return None
         data, proof = bytes(self._data[:end]), bytes(self._data[end : end + proof_size])
         del self._data[: end + proof_size]
-        if self.seal is not None and not self.seal.verify(data, proof):
+        if self.authenticator is not None and not self.authenticator.verify(data, proof):
             raise FrameError("a message is not from who it should be from")
         return _decode(data[_SIZES.size : body_at], data[body_at:])
 

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.cluster import Cluster, ClusterHost
+from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.ssh import AGENT, carried_environment, remote_command
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.addresses import is_this_host
-from tnt_launch.planning.paths import working_folder
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.spec import LaunchSpec, working_folder
 
 FAN_OUT = 32  # hosts that one process reaches itself; others are reached through these
 CONNECT_S = 60.0  # time that all hosts have to be reached and to tell about themselves
@@ -34,26 +33,27 @@ class SshCluster(Cluster):
 
     def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
         super().__init__(spec, settings, sys.executable)
-        self.hosts = [ClusterHost(host.name, is_this_host(host.name)) for host in spec.hosts]
-        here = [host.name for host in self.hosts if host.is_here]
+        self.hosts = list(spec.hosts)
+        here = [node for node, host in enumerate(self.hosts) if is_this_host(host.name)]
         if len(here) > 1:
+            first, second = (self.hosts[node].name for node in here[:2])
             raise LaunchError(
-                f"{here[0]!r} and {here[1]!r} are both this host. Name it once, with all its "
-                f"ranks: {here[0]}:N."
+                f"{first!r} and {second!r} are both this host. Name it once, with all its "
+                f"ranks: {first}:N."
             )
+        self.here = next(iter(here), None)
         self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
         self._command = remote_command(sys.executable, os.environ, AGENT)
 
     def _reach(self) -> float:
-        for host in self.hosts:  # first, since it may take its time, in which nobody hears of us
-            if host.is_here:
-                host.report = self._inspect_here()
-        for head, *below in branches([n for n, host in enumerate(self.hosts) if not host.is_here]):
+        if self.here is not None:  # first, since it may take its time, in which nobody hears of us
+            self.facts[self.here] = self._inspect_here()
+        for head, *below in branches([n for n in range(len(self.hosts)) if n != self.here]):
             self._start(head, below)
         return CONNECT_S
 
     def _lose_unseen(self, node: int, why: str) -> None:
-        if self.hosts[node].report is not None or node not in self._via:
+        if node in self.facts or node not in self._via:
             super()._lose_unseen(node, why)
             return
         # Keys and settings of ssh may be on this host alone.

@@ -113,7 +113,7 @@ def make_plan(
         rendezvous=transports.rendezvous_of(settings, hosts, job_id, job_secret),
     )
     bindings = [
-        bind(spec, host.hardware, local_size, ranks.uses_gpus)
+        bind(spec, host, local_size, ranks.uses_gpus)
         for host, local_size in zip(hosts, ranks.per_host, strict=True)
     ]
     plans: list[HostPlan] = []
@@ -155,7 +155,7 @@ class _Job:
 
 
 def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
-    num_gpus = [len(host.hardware.gpus) for host in hosts]
+    num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
     choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
@@ -182,7 +182,7 @@ def _plan_host(
         variables = rank_environment(
             place,
             job.job_id,
-            host.hardware.gpus[:local_size] if job.uses_gpus else (),
+            host.gpus[:local_size] if job.uses_gpus else (),
             bound.threads,
             job.settings,
             job.environment,
@@ -190,8 +190,8 @@ def _plan_host(
             job.rendezvous,
         )
         argv = (*bound.prefix, *interpreter, *job.spec.program)
-        ranks.append(RankPlan(rank, host.hardware.host, argv, variables, bound.cpus, bound.place))
-    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file, node_rank)
+        ranks.append(RankPlan(rank, host.host, argv, variables, bound.cpus, bound.place))
+    return HostPlan(host.host, host.working_directory, tuple(ranks), file, node_rank)
 
 
 def make_job_id() -> str:

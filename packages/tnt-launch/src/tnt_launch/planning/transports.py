@@ -6,8 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tnt_launch.planning.addresses import LOOPBACK
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import LOOPBACK, HostFacts
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import TRANSPORT
 

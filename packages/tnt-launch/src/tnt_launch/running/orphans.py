@@ -26,7 +26,7 @@ LIMIT_S = 2.0  # that killed processes have to end; one that waits for a device 
 LOOK_S = 1.0  # time between two looks at what descends from the launcher
 
 
-class Strays:
+class Orphans:
     """Find what ranks have started, in sessions of their own too, and end it. Not thread-safe."""
 
     # The kernel makes this process the parent of whatever a rank leaves behind, so all of it
@@ -44,7 +44,7 @@ class Strays:
         tops = descendants_of(os.getpid())
         candidates = [pid for pid, top in tops.items() if top not in self._others]
 
-        def is_stray(pid: int) -> bool:
+        def is_orphan(pid: int) -> bool:
             top = top_of(pid, os.getpid())
             if top is None or top in self._others:
                 return False
@@ -52,7 +52,7 @@ class Strays:
                 return os.getpgid(pid) not in groups
             return False
 
-        return signal_all(number, is_stray, candidates)
+        return signal_all(number, is_orphan, candidates)
 
     def reap(self) -> None:
         """Let those that have ended disappear, as the parent that they lost would have done."""
@@ -77,14 +77,14 @@ def _adopt_orphans(is_on: bool) -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(is_on))
 
 
-class Guardian:
+class Watchdog:
     """Remember process groups in a process of its own, and kill them when this one dies."""
 
     # The kernel kills the ranks themselves when their parent dies, but not what they started. The
-    # guardian waits for the end of a pipe whose other end only the launcher holds.
+    # watchdog waits for the end of a pipe whose other end only the launcher holds.
 
     def __init__(self, job_id: str, files: Sequence[str] = ()) -> None:
-        """Start the guardian. Call it while this process has one thread and no ranks."""
+        """Start the watchdog. Call it while this process has one thread and no ranks."""
         read_end, self._write_end = os.pipe()
         others = children_of(os.getpid())
         self._pid = os.fork()
@@ -105,20 +105,20 @@ class Guardian:
         self._tell(b"-%d\n" % group)
 
     def close(self) -> None:
-        """Let the guardian end; it kills the groups that were not removed."""
+        """Let the watchdog end; it kills the groups that were not removed."""
         os.close(self._write_end)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self._pid, 0)
 
     def _tell(self, line: bytes) -> None:
-        # Without a guardian there is still the kernel, which ends the ranks themselves.
+        # Without a watchdog there is still the kernel, which ends the ranks themselves.
         with contextlib.suppress(BrokenPipeError):
             os.write(self._write_end, line)
 
 
 def _guard(read_end: int, job_id: str, files: Sequence[str], others: Sequence[int]) -> None:
     # A session of its own, and no reaction to signals: what ends the launcher must not end the
-    # guardian.
+    # watchdog.
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)

@@ -1,13 +1,12 @@
-"""Findings about several hosts: whether they are reached, are alike, and how fast they talk."""
+"""The checks of several hosts: whether they are reached, are alike, and how fast they talk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tnt_launch.doctor.facts import Finding
-from tnt_launch.doctor.judgement.engines import NAMES, library_text
-from tnt_launch.doctor.judgement.software import PARTS
+from tnt_launch.doctor.host_checks import ENGINES, PARTS, library_text
+from tnt_launch.doctor.report import Finding
 from tnt_launch.numbers import rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 
@@ -16,7 +15,7 @@ _SLOW = 0.25
 _NEED_TO_BE_EQUAL = (*PARTS, "tensorflow", "keras", "libucx-cu12")
 
 
-def judge_reached(
+def check_reached(
     name: str, version: str, clock_s: float | None, interface: Sequence[OwnAddress], address: str
 ) -> Finding:
     """Say how a host was reached; without `clock_s`, which is ahead, it is this one. Pure."""
@@ -37,7 +36,7 @@ def judge_reached(
     return Finding("ok", name, ", ".join(parts))
 
 
-def judge_unreached(name: str, why: str) -> Finding:
+def check_unreached(name: str, why: str) -> Finding:
     """Say that a host cannot take part. Pure."""
     remedy = (
         f"Try `ssh {name} true`, which must end without a question, and install the same version "
@@ -46,7 +45,7 @@ def judge_unreached(name: str, why: str) -> Finding:
     return Finding("problem", name, why, remedy)
 
 
-def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
+def check_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Finding]:
     """Say where hosts have other versions than the first. Pure."""
     if len(installed) < 2:
         return
@@ -65,13 +64,13 @@ def judge_equality(installed: Mapping[str, Mapping[str, str]]) -> Iterator[Findi
         yield Finding("ok", "versions", f"the same packages on {len(installed)} hosts")
 
 
-def judge_network_engine(facts: Mapping[str, Any]) -> Finding:
+def check_network_engine(facts: Mapping[str, Any]) -> Finding:
     """Say through which engine the hosts talk. Pure."""
-    text = f"{NAMES[facts['engine']]} {library_text(facts).removesuffix(', ')}"
+    text = f"{ENGINES[facts['engine']]} {library_text(facts).removesuffix(', ')}"
     return Finding("ok", "engine", text)
 
 
-def judge_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -> Finding:
+def check_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -> Finding:
     """Say how fast two hosts talk. Pure."""
     one, other = (names[number] for number in facts["pair"])
     rate = facts["bytes_per_s"]
@@ -86,7 +85,7 @@ def judge_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -
     return Finding("note", "network", text, remedy)
 
 
-def judge_unmeasured(why: str) -> Finding:
+def check_unmeasured(why: str) -> Finding:
     """Say that the hosts cannot talk. Pure."""
     remedy = (
         "See that the hosts reach each other at the addresses above and that no firewall is "

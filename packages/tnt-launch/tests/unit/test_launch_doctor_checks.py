@@ -1,32 +1,30 @@
-"""Each judgement of `tarantella doctor`, from facts to lines of the table."""
+"""Each check of `tarantella doctor`, from facts to lines of the table."""
 
 import pytest
 
-from tnt_launch.doctor.checks import failure_of_start
-from tnt_launch.doctor.facts import Fact
-from tnt_launch.doctor.judgement.engines import judge_engine
-from tnt_launch.doctor.judgement.host import HostJudge
-from tnt_launch.doctor.judgement.hosts import (
-    judge_equality,
-    judge_link,
-    judge_network_engine,
-    judge_reached,
-    judge_unreached,
-)
-from tnt_launch.doctor.judgement.machine import (
-    judge_cores,
-    judge_gpus,
-    judge_limits,
-    judge_networks,
-    judge_shared_memory,
-)
-from tnt_launch.doctor.judgement.software import (
+from tnt_launch.doctor.command import failure_of_start
+from tnt_launch.doctor.host_checks import (
+    HostChecks,
+    check_cores,
+    check_engine,
+    check_gpus,
+    check_keras,
+    check_limits,
+    check_networks,
+    check_packages,
+    check_python,
+    check_shared_memory,
+    check_tensorflow,
     is_allowed,
-    judge_keras,
-    judge_packages,
-    judge_python,
-    judge_tensorflow,
 )
+from tnt_launch.doctor.network_checks import (
+    check_equality,
+    check_link,
+    check_network_engine,
+    check_reached,
+    check_unreached,
+)
+from tnt_launch.doctor.processes import Fact
 from tnt_launch.numbers import bytes_text, rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 
@@ -77,32 +75,32 @@ def test_rates_and_times():
 
 def test_a_python_that_is_not_supported_is_a_problem():
     facts = {"version": "3.9.2", "path": "/bin/python", "required": ">=3.10,<3.14"}
-    found = judge_python(facts)
+    found = check_python(facts)
     assert found.status == "problem"
     assert found.text == "3.9.2, /bin/python; supported is >=3.10,<3.14"
-    assert judge_python(facts | {"version": "3.13.0"}).status == "ok"
+    assert check_python(facts | {"version": "3.13.0"}).status == "ok"
 
 
 def test_packages_must_be_there_and_fit():
-    assert judge_packages(PACKAGES).status == "ok"
+    assert check_packages(PACKAGES).status == "ok"
     installed = PACKAGES["installed"]
-    without = judge_packages(PACKAGES | {"installed": installed | {"tnt-data": "not installed"}})
+    without = check_packages(PACKAGES | {"installed": installed | {"tnt-data": "not installed"}})
     assert (without.status, without.text) == ("problem", "not installed: tnt-data")
-    unfit = judge_packages(PACKAGES | {"installed": installed | {"tnt-comm": "0.2.1"}})
+    unfit = check_packages(PACKAGES | {"installed": installed | {"tnt-comm": "0.2.1"}})
     assert unfit.status == "problem"
     assert unfit.text == "tarantella 0.1.0 needs tnt-comm<0.2,>=0.1, not 0.2.1"
 
 
 def test_tensorflow_and_keras_must_be_supported():
     facts = {"version": "2.21.0", "seconds": 2.34}
-    assert judge_tensorflow(facts, PACKAGES).text == "2.21.0, imported in 2.3 s"
-    late = judge_tensorflow(facts | {"version": "2.22.0"}, PACKAGES)
+    assert check_tensorflow(facts, PACKAGES).text == "2.21.0, imported in 2.3 s"
+    late = check_tensorflow(facts | {"version": "2.22.0"}, PACKAGES)
     assert late.status == "problem"
     assert late.remedy == 'Run `pip install "tensorflow<2.22,>=2.18"`.'
     keras = {"version": "3.15.1", "backend": "tensorflow"}
-    assert judge_keras(keras, PACKAGES).status == "ok"
-    assert judge_keras(keras | {"version": "2.10"}, PACKAGES).status == "problem"
-    other = judge_keras(keras | {"backend": "torch"}, PACKAGES)
+    assert check_keras(keras, PACKAGES).status == "ok"
+    assert check_keras(keras | {"version": "2.10"}, PACKAGES).status == "problem"
+    other = check_keras(keras | {"backend": "torch"}, PACKAGES)
     assert other.status == "problem"
     assert "KERAS_BACKEND=tensorflow" in other.remedy
 
@@ -111,19 +109,19 @@ CORES = {"cpus": 8, "cores": 4, "nodes": 1, "usable": 8, "has_numactl": False}
 
 
 def test_cores_are_a_note_if_ranks_share_them():
-    cores, numactl = judge_cores(CORES, 4)
+    cores, numactl = check_cores(CORES, 4)
     assert (cores.status, cores.text) == ("ok", "8 CPUs on 4 cores, 1 NUMA node")
     assert (numactl.status, numactl.text) == ("ok", "not found, not needed on one NUMA node")
-    assert [found.status for found in judge_cores(CORES, 5)] == ["note", "ok"]
-    quota, _ = judge_cores(CORES | {"usable": 1}, 2)
+    assert [found.status for found in check_cores(CORES, 5)] == ["note", "ok"]
+    quota, _ = check_cores(CORES | {"usable": 1}, 2)
     assert quota.status == "note"
     assert "but the time of 1 CPU alone" in quota.text
 
 
 def test_numactl_is_missed_on_several_nodes():
-    _, numactl = judge_cores(CORES | {"nodes": 2}, 1)
+    _, numactl = check_cores(CORES | {"nodes": 2}, 1)
     assert numactl.status == "note"
-    _, numactl = judge_cores(CORES | {"nodes": 2, "has_numactl": True}, 1)
+    _, numactl = check_cores(CORES | {"nodes": 2, "has_numactl": True}, 1)
     assert numactl.status == "ok"
 
 
@@ -141,7 +139,7 @@ def test_numactl_is_missed_on_several_nodes():
 )
 def test_gpus(gpus, seen, is_built, asked, status, words):
     tensorflow = None if seen is None else {"gpus": seen, "is_built_for_gpus": is_built}
-    found = judge_gpus({"gpus": [str(number) for number in range(gpus)]}, tensorflow, asked)
+    found = check_gpus({"gpus": [str(number) for number in range(gpus)]}, tensorflow, asked)
     assert found.status == status
     assert words in found.text
 
@@ -150,13 +148,13 @@ def test_gpus(gpus, seen, is_built, asked, status, words):
     ("free", "status"), [(GIB, "ok"), (100 << 20, "note"), (10 << 20, "problem")]
 )
 def test_shared_memory(free, status):
-    found = judge_shared_memory({"free": free, "total": 2 * GIB})
+    found = check_shared_memory({"free": free, "total": 2 * GIB})
     assert found.status == status
     assert ("--shm-size" in found.remedy) == (status != "ok")
 
 
 def test_shared_memory_that_cannot_be_used():
-    found = judge_shared_memory({"why": "Permission denied"})
+    found = check_shared_memory({"why": "Permission denied"})
     assert found.status == "problem"
     assert found.text == "/dev/shm cannot be used: Permission denied"
 
@@ -179,7 +177,7 @@ LIMITS = {"open_files": 1024, "processes": 4096, "locked_memory": 8 << 20, "is_r
     ],
 )
 def test_limits(limits, size, has_infiniband, status, remedy):
-    found = judge_limits(LIMITS | limits, 4, 2, size, has_infiniband)
+    found = check_limits(LIMITS | limits, 4, 2, size, has_infiniband)
     assert found.status == status
     assert remedy in found.remedy
     assert "processes and threads" in found.text
@@ -191,7 +189,7 @@ def test_limits(limits, size, has_infiniband, status, remedy):
 )
 def test_networks(interface, status):
     addresses = [["lo", "127.0.0.1"], ["eth0", "10.1.2.3"]]
-    found = judge_networks({"addresses": addresses, "infiniband": ["mlx5_0"]}, interface)
+    found = check_networks({"addresses": addresses, "infiniband": ["mlx5_0"]}, interface)
     assert found.status == status
     assert "eth0 10.1.2.3, InfiniBand mlx5_0" in found.text
 
@@ -201,10 +199,10 @@ GPI2 = {"engine": "gpi2", "path": "/lib/libGPI2.so", "version": "1.6.0", "networ
 
 
 def test_engines_that_work():
-    found = judge_engine({"engine": "shm", **RIGHT})
+    found = check_engine({"engine": "shm", **RIGHT})
     assert (found.status, found.check) == ("ok", "sum in memory")
     assert found.text == "sum of 2 processes: 5 µs, 2 GB/s"
-    found = judge_engine({"engine": "gpi2", **RIGHT, "library": GPI2})
+    found = check_engine({"engine": "gpi2", **RIGHT, "library": GPI2})
     assert found.text.startswith("1.6.0 for Ethernet, /lib/libGPI2.so, sum of 2")
 
 
@@ -218,21 +216,21 @@ def test_engines_that_work():
     ],
 )
 def test_engines_that_do_not_work(facts, status):
-    found = judge_engine(facts)
+    found = check_engine(facts)
     assert found.status == status
     assert found.remedy
 
 
 def findings_of(*facts, asked=None):
-    judge = HostJudge(asked, 1, "")
-    return [found for fact in facts for found in judge.take(fact)]
+    checks = HostChecks(asked, 1, "")
+    return [found for fact in facts for found in checks.take(fact)]
 
 
 def begin(check):
     return Fact("begin", {"check": check})
 
 
-def test_gpus_are_judged_when_tensorflow_has_been_imported_or_not():
+def test_gpus_are_checked_when_tensorflow_has_been_imported_or_not():
     known = [Fact("packages", PACKAGES), Fact("gpus", {"gpus": ["0"]})]
     seen = {"version": "2.21.0", "seconds": 1.0, "gpus": 0, "is_built_for_gpus": False}
     found = findings_of(*known, Fact("tensorflow", seen))
@@ -253,9 +251,9 @@ def test_a_test_that_hangs_is_a_problem_of_its_engine():
 
 
 def test_a_process_that_fails_is_a_problem_of_the_check_it_was_at():
-    judge = HostJudge(None, 1, "")
-    assert list(judge.take(begin("hardware"))) == []
-    (found,) = failure_of_start(judge, "exit code 1: no driver")
+    checks = HostChecks(None, 1, "")
+    assert list(checks.take(begin("hardware"))) == []
+    (found,) = failure_of_start(checks, "exit code 1: no driver")
     assert (found.status, found.check, found.text) == (
         "problem",
         "hardware",
@@ -265,35 +263,35 @@ def test_a_process_that_fails_is_a_problem_of_the_check_it_was_at():
 
 def test_a_host_without_the_package_is_told_so():
     why = "exit code 1: /bin/python: No module named tarantella"
-    (found,) = failure_of_start(HostJudge(None, 1, ""), why)
+    (found,) = failure_of_start(HostChecks(None, 1, ""), why)
     assert (found.status, found.check) == ("problem", "packages")
     assert "the package tarantella is not installed" in found.text
 
 
 def test_hosts_that_are_reached():
     own = [OwnAddress("eth0", "10.0.0.2")]
-    found = judge_reached("a", "0.1.0", 0.0123, own, "10.0.0.2")
+    found = check_reached("a", "0.1.0", 0.0123, own, "10.0.0.2")
     assert found.status == "ok"
     assert found.text == (
         "reached through ssh, tnt-launch 0.1.0, address 10.0.0.2 (eth0), clock +12.3 ms"
     )
-    assert judge_reached("a", "0.1.0", -1.5, own, "").status == "note"
-    assert judge_reached("a", "", None, own, "").text == "this host, tnt-launch (not installed)"
+    assert check_reached("a", "0.1.0", -1.5, own, "").status == "note"
+    assert check_reached("a", "", None, own, "").text == "this host, tnt-launch (not installed)"
 
 
 def test_hosts_that_are_not_reached():
-    found = judge_unreached("a", "ssh: no route")
+    found = check_unreached("a", "ssh: no route")
     assert (found.status, found.check, found.text) == ("problem", "a", "ssh: no route")
     assert "`ssh a true`" in found.remedy
 
 
 def test_hosts_need_equal_versions():
     one = {"tarantella": "0.1.0", "numpy": "2.0", "python": "3.11.2"}
-    assert list(judge_equality({"a": one})) == []
-    (found,) = judge_equality({"a": one, "b": one})
+    assert list(check_equality({"a": one})) == []
+    (found,) = check_equality({"a": one, "b": one})
     assert (found.status, found.text) == ("ok", "the same packages on 2 hosts")
     unlike = {"tarantella": "0.1.1", "numpy": "2.1", "python": "3.11.2"}
-    found = list(judge_equality({"a": one, "b": one, "c": unlike}))
+    found = list(check_equality({"a": one, "b": one, "c": unlike}))
     assert [(line.status, line.text) for line in found] == [
         ("problem", "tarantella: a 0.1.0, c 0.1.1"),
         ("note", "numpy: a 2.0, c 2.1"),
@@ -302,12 +300,12 @@ def test_hosts_need_equal_versions():
 
 def test_links_that_are_slow_are_a_note():
     facts = {"pair": [0, 2], "latency_s": 4.5e-5, "bytes_per_s": 1e9}
-    found = judge_link(["a", "b", "c"], facts, 1e9)
+    found = check_link(["a", "b", "c"], facts, 1e9)
     assert (found.status, found.text) == ("ok", "a to c: 45 µs, 1 GB/s")
-    slow = judge_link(["a", "b", "c"], facts, 5e9)
+    slow = check_link(["a", "b", "c"], facts, 5e9)
     assert slow.status == "note"
     assert slow.text.endswith("others have 5 GB/s")
 
 
 def test_the_engine_between_hosts():
-    assert judge_network_engine(GPI2).text == "GPI-2 1.6.0 for Ethernet, /lib/libGPI2.so"
+    assert check_network_engine(GPI2).text == "GPI-2 1.6.0 for Ethernet, /lib/libGPI2.so"
