@@ -16,7 +16,7 @@ from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.keras_hooks.class_swap import signature_of
 from tnt_keras.legacy.original_names import no_attribute
 from tnt_keras.process.other_distribution import class_for_errors
-from tnt_keras.step.accumulation import settle
+from tnt_keras.step.accumulation import reduce_accumulated
 
 __all__ = [
     "Model",
@@ -70,7 +70,7 @@ def _save_plain(
     on_all_ranks: bool,
     **kwargs: Any,
 ) -> None:
-    settle([getattr(model, "optimizer", None)])
+    reduce_accumulated([getattr(model, "optimizer", None)])
     write_atomically(
         filepath,
         lambda path: model.save(path, zipped=zipped, **kwargs),

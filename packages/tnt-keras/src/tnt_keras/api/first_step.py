@@ -15,7 +15,7 @@ from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.accumulation import settle
+from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.owner import step_scope
 from tnt_keras.step.replicas import (
     check_replicas_in_turn,
@@ -61,7 +61,7 @@ def prepare_steps(model: Any) -> None:
     """
     if get_size() == 1:
         return
-    settle(model._tnt_owner.optimizers)
+    reduce_accumulated(model._tnt_owner.optimizers)
     synchronize(model._tnt_owner)
     if model.run_eagerly:
         use_generators_of_master()

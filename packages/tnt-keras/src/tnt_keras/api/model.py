@@ -32,7 +32,7 @@ from tnt_keras.process.other_distribution import (
 from tnt_keras.process.output import is_shown, logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
-from tnt_keras.step.accumulation import settle_before_copy
+from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import (
     KerasFunction,
@@ -292,7 +292,7 @@ class _OfAnyClass(DistributedFunctions):
 
         It is collective in the middle of gradient accumulation, where ranks need each other's sums.
         """
-        settle_before_copy(self._tnt_owner.optimizers)
+        reduce_before_copy(self._tnt_owner.optimizers)
         with without_mixins(self):  # the class is written too, by its name
             return self.__reduce__()
 

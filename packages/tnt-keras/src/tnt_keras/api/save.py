@@ -15,7 +15,7 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files import read_from_master, write_atomically, write_here
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.step.accumulation import settle
+from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.owner import StepOwner
 
 
@@ -51,7 +51,7 @@ class Saving(MixinBase):
             FileExistsError: On all ranks, if the file exists and `overwrite` is False.
             OSError: On all ranks, if the file cannot be written.
         """
-        settle(self._tnt_owner.optimizers)
+        reduce_accumulated(self._tnt_owner.optimizers)
         write_atomically(
             filepath,
             lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
@@ -81,7 +81,7 @@ class Saving(MixinBase):
             FileExistsError: As `save` does.
             OSError: As `save` does.
         """
-        settle(self._tnt_owner.optimizers)
+        reduce_accumulated(self._tnt_owner.optimizers)
         write_atomically(
             filepath,
             lambda path: keras.Model.save_weights(self, path, **kwargs),

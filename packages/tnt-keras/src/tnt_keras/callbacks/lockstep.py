@@ -16,7 +16,7 @@ from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
-from tnt_keras.step.accumulation import settle
+from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.replicas import check_replicas
 
@@ -95,7 +95,7 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
-        settle(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
+        reduce_accumulated(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
         self._run("end of epoch", lambda one: one.on_epoch_end(epoch, logs), "stop_training")
         check_replicas(self.model._tnt_owner)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import keras
 
-from tnt_keras.calls.current_call import alone
+from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.process.rank import get_size, is_master_rank
 
 _DECIDING = (
@@ -96,7 +96,7 @@ class Callback(keras.callbacks.Callback):
         if self.run_on_all_ranks:
             call()
         elif is_master_rank():
-            with alone(type(self.callback).__name__):
+            with on_one_rank.holding(type(self.callback).__name__):
                 call()
 
     def _logs(self, hook: str, logs: Any) -> Any:

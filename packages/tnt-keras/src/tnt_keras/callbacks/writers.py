@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import keras
 
 from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.calls.current_call import alone
+from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.process.environment import settings
 from tnt_keras.process.output import logger
@@ -119,7 +119,7 @@ class TensorBoardOfRank(Callback):
         super().set_model(model)
 
     def _run(self, call: Callable[[], None]) -> None:
-        with alone(type(self.callback).__name__):
+        with on_one_rank.holding(type(self.callback).__name__):
             call()
 
 

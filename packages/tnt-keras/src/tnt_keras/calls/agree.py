@@ -9,7 +9,6 @@ given other arguments, is told of the arguments.
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
 import hashlib
 import itertools
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tnt_comm
+from tnt_keras.calls.current_call import Scoped
 from tnt_keras.calls.errors import DifferentInputError, OtherRankError
 from tnt_keras.calls.messages import allgather, before_next
 from tnt_keras.calls.together import error_of, told
@@ -81,7 +81,7 @@ def compared_at_once(label: str, *, after_building: bool = False) -> Iterator[No
         yield
         return
     collected = _Collected(label, after_building)
-    with collected.collecting():
+    with _collected.holding(collected), before_next.holding(collected.compare_rest):
         try:
             yield
         except (tnt_comm.CommError, OtherRankError):
@@ -163,16 +163,6 @@ class _Collected:
     groups: list[_Group] = dataclasses.field(default_factory=list)
     was_sent: bool = False
 
-    @contextlib.contextmanager
-    def collecting(self) -> Iterator[None]:
-        """Be in a with-block what `require_same` adds to."""
-        token, hook = _collected.set(self), before_next.set(self.compare_rest)
-        try:
-            yield
-        finally:
-            before_next.reset(hook)
-            _collected.reset(token)
-
     def compare_rest(self) -> None:
         """Compare what is left; at least one message is sent. Collective unless nothing is."""
         if self.groups or not self.was_sent:
@@ -199,16 +189,11 @@ class _Collected:
 
     def _gather(self, label: str, message: bytes) -> list[bytes]:
         may_be_late, self.was_sent = self.after_building and not self.was_sent, True
-        hook = before_next.set(None)
-        try:
+        with before_next.holding(None):
             return allgather(label, message, after_building=may_be_late)
-        finally:
-            before_next.reset(hook)
 
 
-_collected: contextvars.ContextVar[_Collected | None] = contextvars.ContextVar(
-    "tnt_collected", default=None
-)
+_collected: Scoped[_Collected] = Scoped("tnt_collected")
 
 
 def _tell_differences(groups: Sequence[_Group], of_ranks: Sequence[Sequence[Any]]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tnt_comm
-from tnt_keras.calls.current_call import Call, running, user_frames_of, what_is_alone
+from tnt_keras.calls.current_call import Call, on_one_rank, running, user_frames_of
 from tnt_keras.calls.errors import cause_of
 from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
@@ -26,8 +26,8 @@ def collective_call(
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
     Ranks wait for each other when it begins, so that a rank in another call, or none, is noticed at
-    once. `is_local_alone`: one rank may make it in what it runs alone (see `alone`). `compares`: it
-    begins with a message of its own, in which ranks compare what they were given.
+    once. `is_local_alone`: one rank may make it in what it runs alone (see `on_one_rank`).
+    `compares`: it begins with a message of its own, in which ranks compare what they were given.
     """
 
     def decorate(method: _Method) -> _Method:
@@ -36,7 +36,7 @@ def collective_call(
             check_no_strategy(name)
             if get_size() == 1:
                 return method(*args, **kwargs)
-            who = what_is_alone()
+            who = on_one_rank.get()
             if who is not None:
                 if not is_local_alone:
                     raise RuntimeError(_error_of_alone(name, who))

@@ -12,6 +12,9 @@ import os
 import sys
 import types
 from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+_Value = TypeVar("_Value")
 
 
 @dataclasses.dataclass
@@ -32,7 +35,31 @@ class Call:
         return label
 
 
-_current: contextvars.ContextVar[Call | None] = contextvars.ContextVar("tnt_call", default=None)
+class Scoped(Generic[_Value]):
+    """A value that holds in a with-block, for what this thread does in it."""
+
+    def __init__(self, name: str) -> None:
+        self._variable: contextvars.ContextVar[_Value | None]
+        self._variable = contextvars.ContextVar(name, default=None)
+
+    def get(self) -> _Value | None:
+        """Return the value of the innermost block, None outside of all. Local."""
+        return self._variable.get()
+
+    @contextlib.contextmanager
+    def holding(self, value: _Value | None) -> Iterator[None]:
+        """Hold a value in a with-block. Local."""
+        token = self._variable.set(value)
+        try:
+            yield
+        finally:
+            self._variable.reset(token)
+
+
+_current: Scoped[Call] = Scoped("tnt_call")
+
+on_one_rank: Scoped[str] = Scoped("tnt_on_one_rank")
+"""The name of what runs on this rank without the others, None if all ranks take part."""
 
 
 def current_call() -> Call | None:
@@ -45,29 +72,8 @@ def running(method: str) -> Iterator[Call]:
     """Make a call the current one inside a with-block. Local."""
     outer = _current.get()
     call = Call(method if outer is None else f"{outer.name} > {method}", user_line(), outer)
-    token = _current.set(call)
-    try:
+    with _current.holding(call):
         yield call
-    finally:
-        _current.reset(token)
-
-
-_alone: contextvars.ContextVar[str | None] = contextvars.ContextVar("tnt_alone", default=None)
-
-
-@contextlib.contextmanager
-def alone(name: str) -> Iterator[None]:
-    """Make known that no other rank takes part in what runs in a with-block. Local."""
-    token = _alone.set(name)
-    try:
-        yield
-    finally:
-        _alone.reset(token)
-
-
-def what_is_alone() -> str | None:
-    """Return the name of what runs on this rank alone, None if all ranks take part. Local."""
-    return _alone.get()
 
 
 _NOT_THE_USER = {

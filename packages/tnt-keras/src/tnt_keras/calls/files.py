@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tnt_keras.calls.current_call import what_is_alone
+from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.calls.messages import allgather, broadcast
 from tnt_keras.calls.together import gather, together
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
@@ -38,7 +38,7 @@ def write_atomically(
     that runs on this rank alone writes without the others.
     """
     path = pathlib.Path(path)
-    if what_is_alone() is not None:
+    if on_one_rank.get() is not None:
         write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
         return
 

@@ -6,7 +6,6 @@ differ, all raise `tnt_comm.MismatchError`, which names the calls and the users'
 
 from __future__ import annotations
 
-import contextvars
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call, user_line
+from tnt_keras.calls.current_call import Scoped, current_call, user_line
 from tnt_keras.calls.failed_call import settle_failure
 from tnt_keras.process.rank import MASTER_RANK
 
@@ -25,9 +24,7 @@ _MESSAGE_BYTES = 16 << 20
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-before_next: contextvars.ContextVar[Callable[[], None] | None] = contextvars.ContextVar(
-    "tnt_before_next", default=None
-)
+before_next: Scoped[Callable[[], None]] = Scoped("tnt_before_next")
 """What all ranks do before the next message of a call: compare what was collected."""
 
 

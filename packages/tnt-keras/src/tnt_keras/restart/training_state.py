@@ -20,7 +20,7 @@ from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.restart.callback_states import CallbackState
 from tnt_keras.restart.plain_values import decode, encode, read_container, write_container
 from tnt_keras.restart.position import Progress
-from tnt_keras.step.accumulation import note_totals, settle
+from tnt_keras.step.accumulation import note_totals, reduce_accumulated
 from tnt_keras.step.replicas import (
     array_of,
     backing,
@@ -92,7 +92,7 @@ class TrainingState:
 
     def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
         """Return the state for a file; that of the master rank is complete. Collective."""
-        settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
+        reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
         parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
         places, parts = _gather_parts(parts)

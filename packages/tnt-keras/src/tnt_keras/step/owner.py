@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
+from tnt_keras.calls.current_call import Scoped
 from tnt_keras.exchange.channels import StepChannels
 from tnt_keras.process.environment import settings
 from tnt_keras.step.data_check import DataCheck
@@ -102,9 +101,7 @@ class StepOwner:
         self.variables += [variable for variable in variables if id(variable) not in known]
 
 
-_current: contextvars.ContextVar[StepOwner | None] = contextvars.ContextVar(
-    "tnt_step", default=None
-)
+_current: Scoped[StepOwner] = Scoped("tnt_step")
 
 
 def current_owner() -> StepOwner | None:
@@ -117,11 +114,6 @@ def is_inside_step() -> bool:
     return _current.get() is not None
 
 
-@contextlib.contextmanager
-def step_scope(owner: StepOwner) -> Iterator[None]:
+def step_scope(owner: StepOwner) -> contextlib.AbstractContextManager[None]:
     """Take what runs in a with-block for a step of all ranks. Local."""
-    token = _current.set(owner)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return _current.holding(owner)

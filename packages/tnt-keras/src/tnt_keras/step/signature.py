@@ -119,14 +119,13 @@ class Signature:
     others: frozenset[int] = frozenset()  # specs of leaves whose rows are not those of the batch
 
     @classmethod
-    def of(
-        cls, layout: Layout, part: BatchPart, element_spec: Any, *, is_exact: bool = False
-    ) -> Signature:
+    def of(cls, part: BatchPart, element_spec: Any, *, is_exact: bool = False) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
         Another number of rows than that of the batch may be another one in each, and is left open,
         unless the signature is exact. One row stays one, since operations may broadcast it.
         """
+        layout = layout_of(part.rows)
         present = [
             (i in part.shared, leaf)
             for i, leaf in enumerate(tf.nest.flatten(part.rows))
@@ -177,9 +176,10 @@ class Signature:
         return Signature(self.layout, tuple(specs), lacks_sizes, self.others)
 
 
-def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
+def layout_of(batch: Any) -> Layout:
     """Return the layout of a batch. Local."""
-    return Layout(key_of_nest(batch, lambda _: None), tuple(leaf is not None for leaf in leaves))
+    is_present = tuple(leaf is not None for leaf in tf.nest.flatten(batch))
+    return Layout(key_of_nest(batch, lambda _: None), is_present)
 
 
 def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
