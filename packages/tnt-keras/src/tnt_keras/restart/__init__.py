@@ -2,5 +2,5 @@
 
 `fit_backup` takes part in one `fit`; what it writes and restores is a `training_state`: values of
 all variables, `callback_states`, states of random generators and the `position` in the data, which
-`plain_values` turns into bytes and `backup_files` keeps in a folder.
+`container` turns into bytes and `backup_files` keeps in a folder.
 """

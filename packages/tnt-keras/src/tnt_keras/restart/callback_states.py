@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import keras
-import numpy as np
 
 from tnt_keras.callbacks.writers import is_writer
 from tnt_keras.process.output import logger
-from tnt_keras.restart.plain_values import (
+from tnt_keras.restart.container import (
     NotPlainError,
-    decode,
     digest_of,
-    encode,
+    is_plain,
     is_variable,
-    read_container,
-    write_container,
+    packed,
+    unpacked,
 )
 
 _GET, _SET = "get_backup_state", "set_backup_state"
@@ -41,38 +38,38 @@ class CallbackState:
 
     def save(self) -> bytes:
         """Return what has changed."""
-        arrays: list[np.ndarray[Any, Any]] = []
-        if self._has_methods:
-            state: Any = self._encode_own(arrays)
-        else:
-            changed = {
-                name: value
-                for name, value in vars(self._callback).items()
-                if name not in self._first or _differ(self._first[name], digest_of(value))
-            }
-            state = {}
-            for name, value in changed.items():
-                try:
-                    state[name] = encode(value, arrays)
-                except NotPlainError:
-                    self._warn(name)
-        stream = io.BytesIO()
-        write_container(stream, {"class": self.class_name, "state": state}, arrays)
-        return stream.getvalue()
+        state = getattr(self._callback, _GET)() if self._has_methods else self._changed()
+        try:
+            return packed((self.class_name, state))
+        except NotPlainError as error:
+            raise TypeError(
+                f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
+                f"or lists, tuples, sets and dicts of these. There is a {error} in it."
+            ) from None
 
     def fits(self, saved: bytes) -> bool:
         """Return whether a state is that of a callback of the same class."""
-        content, _ = read_container(io.BytesIO(saved))
-        return bool(content["class"] == self.class_name)
+        return bool(unpacked(saved)[0] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
         """Give the callback what `save` has returned in another process."""
-        content, arrays = read_container(io.BytesIO(saved))
+        _, state = unpacked(saved)
         if self._has_methods:
-            getattr(self._callback, _SET)(decode(content["state"], arrays))
+            getattr(self._callback, _SET)(state)
         else:
-            for name, encoded in content["state"].items():
-                self._set(name, decode(encoded, arrays))
+            for name, value in state.items():
+                self._set(name, value)
+
+    def _changed(self) -> dict[str, Any]:
+        changed = {
+            name: value
+            for name, value in vars(self._callback).items()
+            if name not in self._first or _differ(self._first[name], digest_of(value))
+        }
+        for name in [name for name, value in changed.items() if not is_plain(value)]:
+            self._warn(name)
+            del changed[name]
+        return changed
 
     def _set(self, name: str, value: Any) -> None:
         present: Any = getattr(self._callback, name, None)
@@ -80,15 +77,6 @@ class CallbackState:
             present.assign(value)
         else:
             setattr(self._callback, name, value)
-
-    def _encode_own(self, arrays: list[np.ndarray[Any, Any]]) -> Any:
-        try:
-            return encode(getattr(self._callback, _GET)(), arrays)
-        except NotPlainError as error:
-            raise TypeError(
-                f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
-                f"or lists, tuples, sets and dicts of these. There is a {error} in it."
-            ) from None
 
     def _warn(self, name: str) -> None:
         """Warn of an attribute that a backup cannot hold, once and if it may decide anything."""

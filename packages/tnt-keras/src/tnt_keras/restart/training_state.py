@@ -1,10 +1,9 @@
-"""All that decides how a training goes on, as JSON and arrays."""
+"""All that decides how a training goes on, as plain values."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +17,7 @@ from tnt_keras.keras_hooks.private import global_seed, has_global_seed
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.restart.callback_states import CallbackState
-from tnt_keras.restart.plain_values import decode, encode, read_container, write_container
+from tnt_keras.restart.container import packed, unpacked
 from tnt_keras.restart.position import Progress
 from tnt_keras.step.accumulation import note_totals, settle
 from tnt_keras.step.batch_forms import Sizes
@@ -33,8 +32,6 @@ from tnt_keras.step.variables import (
     tensorflow_variables,
 )
 
-_Arrays = list[np.ndarray[Any, Any]]
-
 
 @dataclasses.dataclass(frozen=True)
 class SavedState:
@@ -45,36 +42,28 @@ class SavedState:
     progress: Progress
     has_global_seed: bool  # Keras had a seed for functions without one
     variables: list[list[Any]]  # name, shape and dtype of each
-    values: _Arrays
+    values: list[np.ndarray[Any, Any]]
     first_generators: dict[str, Any]  # states of random generators when the training began
     generators: dict[str, Any]  # those when the backup was written
     callbacks: list[bytes]  # from `CallbackState.save`
     sizes: dict[str, list[Sizes]]  # from `StepOwner.sizes_seen`
 
     @classmethod
-    def of_file(cls, content: dict[str, Any], arrays: _Arrays) -> SavedState:
-        """Return what `TrainingState.save` has made JSON and arrays of. Local.
+    def of_backup(cls, backup: dict[str, Any]) -> SavedState:
+        """Return what `TrainingState.save` has returned. Local.
 
         A rank that the former run did not have gets what the master rank had.
         """
-        num_variables, of_ranks = len(content["variables"]), content["parts"]
-        places = of_ranks[get_rank() if get_rank() < len(of_ranks) else MASTER_RANK]
-        parts = [arrays[num_variables + place].tobytes() for place in places]
-        generators = decode(*read_container(io.BytesIO(parts[0])))
+        of_ranks = backup.pop("parts")
+        of_master = of_ranks[MASTER_RANK]
+        own = of_ranks[get_rank()] if get_rank() < len(of_ranks) else of_master
+        parts = [of_master[place] if part is None else part for place, part in enumerate(own)]
+        generators = unpacked(parts[0])
         return cls(
-            content["fit"],
-            content["steps_per_execution"],
-            Progress(**decode(content["progress"], arrays)),
-            content["has_global_seed"],
-            content["variables"],
-            arrays[:num_variables],
-            generators["first"],
-            generators["now"],
-            parts[1:],
-            {
-                kind: [tuple(each) for each in seen]
-                for kind, seen in content.get("sizes", {}).items()
-            },
+            **{**backup, "progress": Progress(**backup["progress"])},
+            first_generators=generators["first"],
+            generators=generators["now"],
+            callbacks=parts[1:],
         )
 
 
@@ -90,28 +79,22 @@ class TrainingState:
         self.first_generators = generator_states()
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
-    def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
+    def save(self, progress: Progress) -> dict[str, Any]:
         """Return the state for a file; that of the master rank is complete. Collective."""
         settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
-        parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
-        places, parts = _gather_parts(parts)
+        parts = [packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
-        arrays: _Arrays = []
-        if is_master_rank():
-            arrays = [array_of(each) for each in variables] + [
-                np.frombuffer(part, np.uint8) for part in parts
-            ]
-        content = {
-            "fit": self._fit_number,
+        return {
+            "fit_number": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
-            "progress": encode(dataclasses.asdict(progress), arrays),
+            "progress": dataclasses.asdict(progress),
             "has_global_seed": has_global_seed(),
             "variables": describe(variables),
-            "parts": places,
+            "values": [array_of(each) for each in variables] if is_master_rank() else [],
             "sizes": self._model._tnt_owner.sizes_seen(),
+            "parts": _gather_parts(parts),
         }
-        return content, arrays
 
     def restore_callbacks(self, saved: SavedState) -> None:
         """Give the callbacks what those of the same class had, one after the other. Local."""
@@ -161,43 +144,16 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
         )
 
 
-def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
-    """Return the places of all parts in a list without repetitions, and the list. Collective.
-
-    What the master has is not sent. On other ranks the list lacks the master's parts.
-    """
+def _gather_parts(own: list[bytes]) -> list[list[bytes | None]]:
+    """Return on the master the parts of each rank, None for those that it has too. Collective."""
     digests = [hashlib.sha256(part).hexdigest() for part in own]
-    of_ranks = allgather_json("parts", digests)
-    of_master = of_ranks[MASTER_RANK]
+    of_master = allgather_json("parts", digests)[MASTER_RANK]
     differing = [
-        np.frombuffer(part, np.uint8)
-        for number, part in enumerate(own)
-        if number >= len(of_master) or digests[number] != of_master[number]
+        part if digest not in of_master[place : place + 1] else None
+        for place, (part, digest) in enumerate(zip(own, digests, strict=True))
     ]
-    stream = io.BytesIO()
-    write_container(stream, None, differing)
-    sent = allgather("differing parts", stream.getvalue())
-    parts = list(own) if is_master_rank() else [b""] * len(of_master)
-    places = []
-    for digests_of_rank, message in zip(of_ranks, sent, strict=True):
-        _, arrays = read_container(io.BytesIO(message))
-        found = []
-        for number, digest in enumerate(digests_of_rank):
-            if number < len(of_master) and digest == of_master[number]:
-                found.append(number)
-            else:
-                found.append(len(parts))
-                parts.append(arrays.pop(0).tobytes())
-        places.append(found)
-    return places, parts
-
-
-def _packed(value: Any) -> bytes:
-    arrays: _Arrays = []
-    encoded = encode(value, arrays)
-    stream = io.BytesIO()
-    write_container(stream, encoded, arrays)
-    return stream.getvalue()
+    sent = allgather("differing parts", packed(differing))
+    return [list(own), *map(unpacked, sent[1:])]
 
 
 def variables_of(model: keras.Model) -> list[Any]:
