@@ -136,8 +136,7 @@ def _load(name: str) -> Any:
 
 
 def _watch_keras() -> None:
-    # What is wrong with environment or versions is told by the first name that needs them.
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(ImportError, AttributeError):  # which is told by the first name that needs it
         if importlib.import_module("keras").config.backend() == "tensorflow":
             importlib.import_module("tnt_keras.api.plain_keras").watch_plain_keras()
 

@@ -101,13 +101,13 @@ def made_outside(**options: Any) -> tf.Variable:
 def keep_generated_code_in_memory() -> None:
     """Remove the file of each function that AutoGraph generates as soon as it is read. Local.
 
-    AutoGraph removes them when Python ends, which a rank that is killed does not.
+    AutoGraph removes them when Python ends, but not those of a rank that is killed.
     """
-    check_version()
     for name, module in list(sys.modules.items()):
         if name.startswith("__autograph_generated_file"):
             _move_into_memory(str(module.__file__))
-    _loader.load_source = _load_into_memory
+    if _load_source is not None:
+        _loader.load_source = _load_into_memory
 
 
 def _load_into_memory(source: str, delete_on_exit: bool) -> tuple[Any, str]:
