@@ -16,7 +16,6 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.restart.callback_states import CallbackState
 from tnt_keras.restart.container import (
     VALUE,
     DamagedError,
@@ -25,6 +24,7 @@ from tnt_keras.restart.container import (
     read_container,
     unpacked,
 )
+from tnt_keras.restart.training_state import CallbackState
 from tnt_keras.step.generators import generator_states, set_generator_states
 
 PLAIN = st.recursive(

@@ -16,7 +16,7 @@ from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, signature_of, without_mixins
 from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
-from tnt_keras.process.other_distribution import (
+from tnt_keras.process.framework import (
     check_no_strategy,
     check_not_distributed_otherwise,
     class_for_errors,

@@ -9,8 +9,8 @@ from typing import Any
 
 import keras
 
+from tnt_keras.callbacks.ranks import Callback
 from tnt_keras.callbacks.select import as_list, refuse_own_list
-from tnt_keras.callbacks.wrapper import Callback
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.private import noticed_epochs, replaced_backup, replaced_epoch_logs
 from tnt_keras.process.output import logger

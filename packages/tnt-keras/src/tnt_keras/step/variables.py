@@ -13,8 +13,12 @@ import tensorflow as tf
 from tnt_keras.calls.errors import DifferentInputError, DifferentWeightsError
 from tnt_keras.calls.messages import allgather, allgather_json, broadcast
 from tnt_keras.calls.replicas import compare_arrays, first_difference
-from tnt_keras.keras_hooks.attributes import in_attributes
-from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
+from tnt_keras.keras_hooks.private import (
+    all_layers,
+    global_seed,
+    has_global_seed,
+    in_attributes,
+)
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.compared_settings import require_same_optimizers
