@@ -82,11 +82,7 @@ def _called(graph: Any, function: Any) -> CalledFunction:
 
 
 def made_outside(**options: Any) -> tf.Variable:
-    """Make a variable outside of the graph that is traced, which does not notice. Local.
-
-    Args:
-        **options: Of `tf.Variable`.
-    """
+    """Make a `tf.Variable` outside of the graph that is traced, which does not notice. Local."""
     check_version()
     traced = tf.compat.v1.get_default_graph()  # also in `tf.init_scope`, as far as creators go
     creators = traced._variable_creator_stack
