@@ -16,7 +16,7 @@ from types import MappingProxyType
 import tensorflow as tf
 
 from tnt_keras.process.environment import threads_of_operations
-from tnt_keras.process.op_library import op_library
+from tnt_keras.process.framework import op_library
 
 _REALS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 _SIGNED = frozenset({tf.int32, tf.int64})
