@@ -89,6 +89,14 @@ class Pipeline:
         """
         return find_irreproducible(self._last, seeded=seeded)
 
+    def find_differences(self, size: int) -> list[str]:
+        """Return what may make ranks see different samples, whatever is repaired. Local.
+
+        Args:
+            size: Number of ranks.
+        """
+        return find_differences(self._last, size)
+
     def fingerprint_of_arrays(self, num_rows: int) -> int:
         """Return a number by which ranks can compare the arrays that a dataset is made of. Local.
 

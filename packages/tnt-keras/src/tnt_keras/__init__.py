@@ -6,14 +6,17 @@
 
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
 
-Importing does nothing else: no rank is asked, nothing is set up, and TensorFlow is imported when a
-name is used that needs it.
+Importing asks no rank and sets nothing up, and TensorFlow is imported when a name is used that
+needs it. Where there are several ranks, plain models that are fitted are told of from then on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from tnt_keras.keras_hooks.patch import when_imported
 
 if TYPE_CHECKING:
     from tnt_comm import Group
@@ -130,3 +133,13 @@ def _load(name: str) -> Any:
             f"`{name}` needs TensorFlow and Keras, and {missing} is not installed. Run "
             "`pip install tensorflow`, or `pip install tensorflow-cpu` for a machine without GPUs."
         ) from None
+
+
+def _watch_keras() -> None:
+    # What is wrong with environment or versions is told by the first name that needs them.
+    with contextlib.suppress(Exception):
+        if importlib.import_module("keras").config.backend() == "tensorflow":
+            importlib.import_module("tnt_keras.api.plain_keras").watch_plain_keras()
+
+
+when_imported("keras", _watch_keras)

@@ -11,9 +11,8 @@ from typing import Any
 import keras
 
 from tnt_keras.api.model import Model, Sequential
-from tnt_keras.calls.atomic_write import write_atomically
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.calls.files_of_ranks import read_from_master
+from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.keras_hooks.class_swap import signature_of
 from tnt_keras.legacy.original_names import no_attribute
 from tnt_keras.process.other_distribution import class_for_errors

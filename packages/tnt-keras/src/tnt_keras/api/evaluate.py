@@ -12,6 +12,7 @@ from tnt_keras.api.first_step import (
     switches,
 )
 from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments
@@ -23,7 +24,7 @@ from tnt_keras.process.output import verbosity
 class Evaluating(MixinBase):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
-    @collective_call("evaluate")
+    @collective_call("evaluate", compares=True)
     def evaluate(
         self,
         x: Any = None,
@@ -37,6 +38,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
         **kwargs: Any,
     ) -> Any:
@@ -53,6 +55,7 @@ class Evaluating(MixinBase):
             return_dict: As in Keras.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: As for `fit`.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
             **kwargs: What Keras passes on when `fit` validates.
 
@@ -65,10 +68,12 @@ class Evaluating(MixinBase):
         given, of_keras = split_arguments(locals())
         if kwargs:  # `fit` validates, with data that it has distributed
             return super().evaluate(**of_keras)
-        check_compiled(self, "evaluate")
-        return super().evaluate(**of_keras | _replacements(self, "test_step", given))
+        with compared_at_once("begin"):
+            check_compiled(self, "evaluate")
+            replacements = _replacements(self, "test_step", given)
+        return super().evaluate(**of_keras | replacements)
 
-    @collective_call("predict")
+    @collective_call("predict", compares=True)
     def predict(
         self,
         x: Any,
@@ -79,6 +84,7 @@ class Evaluating(MixinBase):
         *,
         tnt_micro_batch_size: int | None = None,
         tnt_distribute_dataset: bool = True,
+        tnt_read: str | None = None,
         verify_inputs: bool | None = None,
     ) -> Any:
         """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
@@ -91,6 +97,7 @@ class Evaluating(MixinBase):
             callbacks: As for `fit`.
             tnt_micro_batch_size: As for `fit`.
             tnt_distribute_dataset: False if each rank gives samples of its own.
+            tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
 
         Returns:
@@ -101,7 +108,9 @@ class Evaluating(MixinBase):
             ValueError: As `fit` does.
         """
         given, of_keras = split_arguments(locals())
-        return super().predict(**of_keras | _replacements(self, "predict_step", given))
+        with compared_at_once("begin"):
+            replacements = _replacements(self, "predict_step", given)
+        return super().predict(**of_keras | replacements)
 
 
 def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:

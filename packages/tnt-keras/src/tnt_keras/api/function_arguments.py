@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.replicas import require_same
+from tnt_keras.calls.agree import require_same
 from tnt_keras.step.signature import key_of_nest
 from tnt_keras.step.whole_batch import as_tensors
 
@@ -117,12 +117,9 @@ def check_same_constants(constants: Mapping[str, Constant], name: str) -> None:
     """
     plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
     require_same(
-        "constants of a step",
+        f"`{name}` was called with other constants on other ranks",
         plain,
-        f"`{name}` was called with "
-        "{masters} on rank {master} and with {other} on rank {rank}. All ranks must call it alike, "
-        "with the same batch or their parts of it.",
-        missing="fewer constants",
+        "All ranks must call it alike, with the same batch or their parts of it.",
     )
 
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import keras
 
-from tnt_keras.calls.atomic_write import write_atomically
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.calls.files_of_ranks import read_from_master
+from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.step.accumulation import settle
 from tnt_keras.step.owner import StepOwner

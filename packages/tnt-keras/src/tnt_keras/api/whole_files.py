@@ -16,7 +16,7 @@ from typing import Any
 import keras
 
 from tnt_keras.api.save import Saving
-from tnt_keras.calls.atomic_write import write_here
+from tnt_keras.calls.files import write_here
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
 from tnt_keras.keras_hooks.patch import replaced
 

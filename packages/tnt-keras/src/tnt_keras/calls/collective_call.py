@@ -21,11 +21,14 @@ from tnt_keras.process.rank import get_rank, get_size
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Method], _Method]:
+def collective_call(
+    name: str, *, is_local_alone: bool = False, compares: bool = False
+) -> Callable[[_Method], _Method]:
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
     Ranks wait for each other when it begins, so that a rank in another call, or none, is noticed at
-    once. `is_local_alone`: one rank may make it in what it runs alone (see `alone`).
+    once. `is_local_alone`: one rank may make it in what it runs alone (see `alone`). `compares`: it
+    begins with a message of its own, in which ranks compare what they were given.
     """
 
     def decorate(method: _Method) -> _Method:
@@ -42,7 +45,8 @@ def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Me
             handled = sys.exc_info()[1]  # such as in a `finally` of the script
             with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
-                    barrier("begin")
+                    if not compares:
+                        barrier("begin")
                     return method(*args, **kwargs)
                 except Exception as error:
                     reported = _error_for_user(error, this)

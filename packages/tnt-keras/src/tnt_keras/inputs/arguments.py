@@ -15,9 +15,11 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.arrays import is_array, num_rows, split_off_last
 from tnt_keras.inputs.py_dataset import makes_batches
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import MASTER_RANK, get_size
 
 _DEFAULT_BATCH_SIZE = 32  # of Keras
+READ_BY_MASTER, READ_BY_ALL = READ = (f"rank {MASTER_RANK}", "all")
+"""What `tnt_read` may be: the ranks that read the batches of which each takes its rows."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Keywords:
     batch_size: str = "batch_size"
     micro_batch_size: str = "tnt_micro_batch_size"
     distribute: str = "tnt_distribute_dataset"
+    read: str = "tnt_read"
     steps: str = "steps_per_epoch"
 
 
@@ -56,6 +59,7 @@ class InputArguments:
     batch_size: int | None = None  # global, of arrays; None: all in `steps`, or else 32
     micro_batch_size: int | None = None  # samples of each rank in a step
     distribute: bool = True  # False: each rank has samples of its own
+    read: str | None = None  # by which ranks, one of `READ`; None: as the input allows
     steps: int | None = None  # of an epoch, None for all
     verify: bool | None = None  # ranks compare all; None: some of what Python code makes
     needs_equal_steps: bool = True  # not in `predict`, where no rank waits
@@ -78,6 +82,7 @@ class InputArguments:
             batch_size=given[keywords.batch_size],
             micro_batch_size=given[keywords.micro_batch_size],
             distribute=given[keywords.distribute],
+            read=given[keywords.read],
             steps=given[keywords.steps],
             verify=given["verify_inputs"],
             needs_equal_steps=needs_equal_steps,
@@ -157,6 +162,7 @@ def _split_off_validation(
 def check_input(given: InputArguments) -> None:
     """Refuse arguments that cannot be distributed or contradict each other. Local."""
     names = given.keywords
+    _check_read(given)
     if given.micro_batch_size is not None:
         _check_micro_batch_size(given, given.micro_batch_size)
     if given.has_micro_batches and given.distribute:
@@ -169,9 +175,23 @@ def check_input(given: InputArguments) -> None:
     elif not given.is_from_arrays:
         raise TypeError(
             f"On several ranks, `{names.x}` must be a `tf.data.Dataset`, a "
-            "`keras.utils.PyDataset`, a generator, or (a structure of) arrays or tensors. "
+            "`keras.utils.PyDataset`, a generator, a `DataLoader` of torch or grain, a dataset of "
+            "grain, or (a structure of) arrays or tensors. "
             f"Received: {type(given.x).__name__}. Make a dataset of it, for instance with "
             "`tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
+        )
+
+
+def _check_read(given: InputArguments) -> None:
+    if given.read not in (None, *READ):
+        words = " or ".join(f'"{word}"' for word in READ)
+        name = given.keywords.read
+        raise ValueError(f"`{name}` must be {words}. Received: {name}={given.read!r}.")
+    if given.read == READ_BY_MASTER and not given.distribute and given.keywords is not VALIDATION:
+        raise ValueError(
+            f'`tnt_read="{READ_BY_MASTER}"` lets one rank read batches that all share, but with '
+            f"`{given.keywords.distribute}=False` each rank reads samples of its own: give one of "
+            "them."
         )
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.calls.agree import require_same
 from tnt_keras.calls.errors import DifferentInputError
-from tnt_keras.calls.messages import allgather, allgather_json
-from tnt_keras.calls.replicas import require_same
+from tnt_keras.calls.messages import allgather_json
 from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size
 
 _NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}
 _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
@@ -28,16 +27,14 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
     its own. Data are compared elsewhere.
     """
     free = {name for each in (TRAINING, VALIDATION, EVALUATION) for name in _free(given, each)}
-    own = {name: repr(value) for name, value in given.items() if name not in free | _NOT_COMPARED}
-    of_ranks = allgather_json("arguments", own)
-    for name in own:
-        values = [of_rank.get(name) for of_rank in of_ranks]
-        for rank, value in enumerate(values):
-            if value not in (None, values[MASTER_RANK]):
-                raise DifferentInputError(
-                    f"Rank {get_rank()}: `{name}` must be the same on all ranks, but it is "
-                    f"{values[MASTER_RANK]} on rank {MASTER_RANK} and {value} on rank {rank}."
-                )
+    # Which are free comes first: else an argument of one rank would have no place on another.
+    compared = [name for name in given if name not in _NOT_COMPARED]
+    names = sorted(compared, key=lambda name: "distribute" not in name)
+    require_same(
+        "the arguments of the ranks differ",
+        {f"`{name}`": "of each rank" if name in free else repr(given[name]) for name in names},
+        "All ranks must make the call with the same ones.",
+    )
 
 
 def _free(given: Mapping[str, Any], keywords: Keywords) -> list[str]:
@@ -53,18 +50,14 @@ def require_same_pipeline(
     description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
     if pipeline.order:
         description += f", made by {pipeline.order}"
-    try:
-        require_same(
-            "the dataset",
-            [description],
-            "the dataset must be the same on all ranks, but it is {masters} on rank {master} and "
-            f"{{other}} on rank {{rank}}. `{keywords.x}`: Build it alike on all "
-            "ranks, with the same seeds, and leave it to Tarantella to share it. If each rank has "
-            f"samples of its own, say `{keywords.distribute}=False`.",
-        )
-    except DifferentInputError as error:  # on all ranks
-        cause = difference_of_global_seeds()
-        raise DifferentInputError(f"{cause} {error}".lstrip()) from None
+    require_same(
+        "the dataset must be the same on all ranks",
+        {"it": description},
+        f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave it to "
+        "Tarantella to share it. If each rank has samples of its own, say "
+        f"`{keywords.distribute}=False`.",
+        cause=difference_of_global_seeds,
+    )
 
 
 def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
@@ -78,18 +71,13 @@ def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
 
 
 def _compare_arrays(own: int, is_error: bool) -> None:
-    of_ranks = allgather("samples of arrays", str(own).encode())
-    others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
-    if not others:
-        return
-    text = (
-        f"Rank {get_rank()}: the arrays of ranks {others} differ from those of rank {MASTER_RANK}, "
-        "so that some samples are used twice and others not at all. Make them alike on all ranks, "
-        "with seeds for all that is random."
+    require_same(
+        "ranks read different samples",
+        {"the arrays": str(own).encode()},
+        "So some samples are used twice and others not at all. Make them alike on all ranks, with "
+        "seeds for all that is random.",
+        is_error=is_error,
     )
-    if is_error:
-        raise DifferentInputError(text)
-    logger.warning(text)
 
 
 def require_same_number_of_steps(

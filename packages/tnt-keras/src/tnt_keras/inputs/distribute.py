@@ -20,7 +20,6 @@ from tnt_keras.inputs.compare_ranks import (
 from tnt_keras.inputs.distribute_python import (
     distribute_python_input,
     free_iterators_at_exit,
-    read_by_keras,
 )
 from tnt_keras.inputs.distributed_input import (
     BatchFunction,
@@ -28,7 +27,9 @@ from tnt_keras.inputs.distributed_input import (
     map_batches,
     map_micro_batches,
 )
+from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
 from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
+from tnt_keras.keras_hooks.private import adapter_of
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, unmarked
@@ -54,15 +55,13 @@ def distribute_input(
             given.keywords.distribute,
         )
     with errors_naming(given.keywords.x, given.keywords.micro_batch_size):
-        if given.is_from_python and get_size() == 1:
-            return read_by_keras(given, bool(shuffle), class_weight, seed)
         if given.is_from_python:
             return distribute_python_input(given, bool(shuffle), class_weight, seed)
         if given.is_dataset:
             data = _distribute_dataset(given, class_weight)
         else:
             data = _distribute_arrays(given, class_weight, shuffle, seed)
-    if get_size() == 1:
+    if get_size() == 1 or not isinstance(data.data, tf.data.Dataset):
         return data
     return dataclasses.replace(data, data=tnt_data.without_autotuning(data.data))
 
@@ -72,11 +71,32 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
     if not given.distribute:
         return _keep_own(given.x, given, [], weights)
     pipeline = tnt_data.Pipeline(given.x)
+    if is_read_by_master(given, lambda: bool(pipeline.find_differences(get_size()))):
+        return _read_by_master(pipeline, given, weights)
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
         compare_arrays_of_dataset(pipeline)
     return _share(pipeline, given, [], SEED, weights)
+
+
+def _read_by_master(
+    pipeline: tnt_data.Pipeline, given: InputArguments, weights: WeightTable | None
+) -> DistributedInput:
+    """Let the master rank read the batches of a dataset as it does alone."""
+    batch_size = _global_batch_size(pipeline, given)
+    size = None if given.micro_batch_size is None else batch_size
+    whole = pipeline.distribute(0, 1, micro_batch_size=size, may_differ=given.may_differ)
+    functions = [unmarked, *([] if weights is None else [weights.weigh])]
+    whole = map_batches(whole, functions)
+    free_iterators_at_exit()
+    return DistributedInput(
+        MasterInput(lambda: adapter_of(whole, None), may_differ=given.may_differ),
+        batch_size,
+        is_compared=False,
+        epochs_are_independent=pipeline.passes_are_independent,
+        irreproducible=tuple(pipeline.find_irreproducible(seeded=True)),
+    )
 
 
 def _distribute_arrays(
@@ -182,7 +202,6 @@ def _as_input(
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,
-        unmarked(dataset.element_spec),
         batch_size,
         is_compared,
         pipeline.passes_are_independent,

@@ -1,42 +1,43 @@
 """Input that Python code makes: `keras.utils.PyDataset` and generators.
 
-Keras reads the batches, so that workers and epochs are as the user wants them; what it reads is cut
-to this rank's part. Keras promises no order: batches that workers have made too early for an epoch
-are used in the next one. So ranks compare in each step which batch it is that they have, and some
-of its rows, if the code draws no random numbers.
+Where it makes the same each time, all ranks read it, by Keras, so that workers and epochs are as
+the user wants them, and what they read is cut to their parts. Keras promises no order: batches that
+workers have made too early for an epoch are used in the next one. So ranks compare in each step
+which batch it is that they have, and some of its rows. Other input is read by the master rank.
 """
 
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import functools
 import gc
 import sys
+import types
 from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.arguments import InputArguments
+from tnt_keras.inputs.arguments import VALIDATION, InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
 from tnt_keras.inputs.distributed_input import DistributedInput, map_batches
 from tnt_keras.inputs.generator_reader import batches_of, reader_of
+from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
 from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
     RankRowsPyDataset,
-    SameOrderPyDataset,
     batches_are_independent,
-    draws_random_numbers,
+    differs_when_read_again,
     makes_rows,
     split_numbers,
     with_same_order,
 )
-from tnt_keras.keras_hooks.private import ChangedInput
+from tnt_keras.keras_hooks.private import ChangedInput, adapter_of
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at, unmarked
+from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
@@ -45,35 +46,51 @@ _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
 def distribute_python_input(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
 ) -> DistributedInput:
-    """Give this rank its part of the batches that Python code makes, on several ranks. Local."""
+    """Give this rank its part of the batches that Python code makes. Collective.
+
+    With one rank it is the whole, in the order that it has on several.
+    """
+    if get_size() == 1:
+        whole = with_same_order(given.x, shuffle, seed)
+        return _as_input(ChangedInput(whole, class_weight, lambda whole: whole), given)
     free_iterators_at_exit()
-    is_generator = not hasattr(given.x, "num_batches")
     if not given.distribute:
-        own = given.x if is_generator else SameOrderPyDataset(given.x, shuffle, seed)
+        own = with_same_order(given.x, shuffle, seed)
         data = _changed(own, class_weight, lambda whole: map_batches(whole, [LocalBatch]))
         return _as_input(data, given, is_compared=given.needs_equal_steps)
-    is_random = draws_random_numbers(given.x)
-    _warn(given.x, given.verify, is_random)
-    if is_random and given.verify is None:
-        given = dataclasses.replace(given, verify=False)
-    if is_generator:
-        data = _share_generator(given, class_weight)
-    else:
-        data = _share_py_dataset(given, shuffle, class_weight, seed)
-    return _as_input(data, given, is_compared=True)
+    if is_read_by_master(given, lambda: _differs_when_read_again(given)):
+        is_shuffled = shuffle and isinstance(given.x, keras.utils.PyDataset)
+        return _as_input(
+            MasterInput(lambda: adapter_of(given.x, class_weight, shuffle=is_shuffled)), given
+        )
+    if given.verify and makes_rows(given.x):
+        logger.warning(
+            "rank %d: of %s only the order of batches is compared, since each rank makes its own "
+            "rows.",
+            get_rank(),
+            type(given.x).__name__,
+        )
+    return _as_input(_share(given, shuffle, class_weight, seed), given, is_compared=True)
 
 
-def read_by_keras(
+def _as_input(data: Any, given: InputArguments, *, is_compared: bool = False) -> DistributedInput:
+    return DistributedInput(data, None, is_compared, batches_are_independent(given.x))
+
+
+def _differs_when_read_again(given: InputArguments) -> bool:
+    is_validation = given.keywords is VALIDATION
+    return differs_when_read_again(given.x, given.steps, is_validation=is_validation)
+
+
+def _share(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> DistributedInput:
-    """Return input of Python code for one rank, in the order that it has on several. Local."""
-    data = ChangedInput(with_same_order(given.x, shuffle, seed), class_weight, lambda whole: whole)
-    return _as_input(data, given, is_compared=False)
-
-
-def _as_input(data: ChangedInput, given: InputArguments, *, is_compared: bool) -> DistributedInput:
-    spec = unmarked(data.get_tf_dataset().element_spec)
-    return DistributedInput(data, spec, None, is_compared, batches_are_independent(given.x))
+) -> ChangedInput:
+    """Give each rank its rows of batches that all make alike."""
+    if isinstance(given.x, types.GeneratorType):
+        return _share_generator(given, class_weight)
+    if isinstance(given.x, keras.utils.PyDataset):
+        return _share_py_dataset(given, shuffle, class_weight, seed)
+    return _changed(given.x, class_weight, lambda whole: _slice(whole, given, _without_number))
 
 
 def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:
@@ -81,7 +98,7 @@ def _share_generator(given: InputArguments, class_weight: ClassWeight) -> Change
 
     def micro_batches(whole: tf.data.Dataset) -> tf.data.Dataset:
         whole = tnt_data.without_prefetch(whole)  # the reader reads ahead
-        return _slice(whole, given, lambda batch: (batch, tf.constant(0, tf.int64)))
+        return _slice(whole, given, _without_number)
 
     return _changed(
         batches_of(given.x, reader),
@@ -116,26 +133,6 @@ def _changed(
     return ChangedInput(batches, class_weight, change_and_fix, begin_epoch)
 
 
-def _warn(batches: Any, verify: bool | None, is_random: bool) -> None:
-    """Warn of code that may give ranks different samples, where these are not compared."""
-    name = getattr(batches, "__name__", type(batches).__name__)
-    if verify and makes_rows(batches):
-        logger.warning(
-            "rank %d: of %s only the order of batches is compared, since each rank makes its own "
-            "rows.",
-            get_rank(),
-            name,
-        )
-    elif not verify and is_random:
-        logger.warning(
-            "rank %d: the Python code of %s draws random numbers and sets no seed, so that ranks "
-            "may see different samples. Seed it alike on all ranks; `verify_inputs=True` compares "
-            "what they read.",
-            get_rank(),
-            name,
-        )
-
-
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turn elements of a `RankRowsPyDataset`, which hold rows of this rank, into micro-batches."""
 
@@ -150,6 +147,10 @@ def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def _split_number(element: Any) -> tuple[Any, tf.Tensor]:
     batch, numbers = split_numbers(element)
     return batch, numbers[0, 0]
+
+
+def _without_number(batch: Any) -> tuple[Any, tf.Tensor]:
+    return batch, tf.constant(0, tf.int64)
 
 
 def _slice(

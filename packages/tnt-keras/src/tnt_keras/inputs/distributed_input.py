@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.step.batch_part import unmarked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,11 +17,16 @@ class DistributedInput:
     """What Keras is given on this rank in place of the user's input."""
 
     data: Any  # for Keras' `x`: a dataset, or an adapter of one
-    batch_spec: Any  # of what the model's own steps receive
     batch_size: int | None  # of the global batch
     is_compared: bool  # between ranks in each step, hence at the end of epochs too
     epochs_are_independent: bool = False  # the same, whether earlier ones were read or not
     irreproducible: tuple[str, ...] = ()  # why another process sees other samples
+
+    @property
+    def batch_spec(self) -> Any:
+        """Specs of what the model's own steps receive. Collective as reading is."""
+        is_dataset = isinstance(self.data, tf.data.Dataset)
+        return unmarked((self.data if is_dataset else self.data.get_tf_dataset()).element_spec)
 
 
 BatchFunction = Callable[[Any], Any]

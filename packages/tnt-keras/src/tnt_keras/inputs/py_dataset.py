@@ -13,6 +13,7 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.attributes import in_attributes
+from tnt_keras.keras_hooks.private import is_loader
 
 _DRAWING = (
     random.Random,
@@ -27,7 +28,7 @@ _DRAWING = (
 
 def makes_batches(data: Any) -> bool:
     """Return whether `data` makes batches by Python code, in a way that Keras can read. Local."""
-    return isinstance(data, (keras.utils.PyDataset, types.GeneratorType))
+    return isinstance(data, (keras.utils.PyDataset, types.GeneratorType)) or is_loader(data)
 
 
 def makes_rows(data: Any) -> bool:
@@ -37,10 +38,34 @@ def makes_rows(data: Any) -> bool:
     )
 
 
+def differs_when_read_again(data: Any, steps: int | None, *, is_validation: bool) -> bool:
+    """Return whether another reading of `data`, or one on another rank, may give others. Local.
+
+    A generator that validates again and again gives its first two batches each time, and goes on
+    from where Keras has read ahead to, which no two ranks do to the same batch.
+    """
+    if isinstance(data, keras.utils.PyDataset):
+        return draws_random_numbers(data) or (
+            _is_read_in_parallel(data) and bool(in_attributes(data, _DRAWING))
+        )
+    if isinstance(data, types.GeneratorType):
+        return draws_random_numbers(data) or (is_validation and steps is not None)
+    return True  # a loader, whose workers and transformations nothing tells of
+
+
+def _is_read_in_parallel(data: keras.utils.PyDataset) -> bool:
+    return data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
+
+
 def draws_random_numbers(data: Any) -> bool:
-    """Return whether the code of `data` draws random numbers that nothing in it seeds. Local."""
+    """Return whether the code of `data` draws random numbers that nothing in it seeds. Local.
+
+    Nor does a seed that is None, in an attribute with that word in its name.
+    """
     if isinstance(data, types.GeneratorType):
         return tnt_data.draws_random_numbers(data)
+    if any("seed" in name and value is None for name, value in vars(data).items()):
+        return True
     classes = type(data).__mro__
     own = classes[: classes.index(keras.utils.PyDataset)]
     methods = [value for cls in own for value in vars(cls).values() if callable(value)]

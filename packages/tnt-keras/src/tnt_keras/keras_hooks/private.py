@@ -28,11 +28,15 @@ from tnt_keras.keras_hooks.version_gate import VersionGate
 
 _GATE = VersionGate("Keras", "keras", oldest=(3, 8), newest=(3, 15))
 
+_data_adapters = _GATE.find("keras.src.trainers.data_adapters")
 _get_data_adapter = _GATE.find("keras.src.trainers.data_adapters", "get_data_adapter")
+_is_torch_loader = _GATE.find("keras.src.trainers.data_adapters", "is_torch_dataloader")
+_is_grain_dataset = getattr(_data_adapters, "is_grain_dataset", None)  # not in Keras 3.8
 _flatten_layers = _GATE.find("keras.src.layers.layer", "Layer", "_flatten_layers")
-_DataAdapter: Any = (
+DataAdapter: Any = (
     _GATE.find("keras.src.trainers.data_adapters.data_adapter", "DataAdapter") or object
 )
+"""What Keras' methods take in the place of data: `adapter_of` them, or one of another class."""
 _accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
 _trainer = "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"
 _symbolic_build = _GATE.find(*_trainer, "_maybe_symbolic_build")
@@ -156,7 +160,39 @@ def replaced_backup(
         yield
 
 
-class ChangedInput(_DataAdapter):
+KINDS_OF_INPUT = frozenset(
+    {
+        "ArrayDataAdapter",
+        "TFDatasetAdapter",
+        "PyDatasetAdapter",
+        "GeneratorDataAdapter",
+        "TorchDataLoaderAdapter",
+        "GrainDatasetAdapter",
+    }
+)
+"""The adapters of Keras whose data ranks can share; another kind of data is refused."""
+
+
+def kinds_of_input_in_keras() -> set[str]:
+    """Return the names of the adapters that this Keras has. Local."""
+    classes = [each for each in vars(_data_adapters).values() if isinstance(each, type)]
+    return {each.__name__ for each in classes if issubclass(each, DataAdapter)}
+
+
+def is_loader(data: Any) -> bool:
+    """Return whether `data` is a `DataLoader` of torch or grain, or a dataset of grain. Local."""
+    check_version()
+    is_of_grain = _is_grain_dataset is not None and _is_grain_dataset(data)
+    return bool(is_of_grain or _is_torch_loader(data))
+
+
+def adapter_of(data: Any, class_weight: dict[int, float] | None, *, shuffle: bool = False) -> Any:
+    """Return Keras' own adapter of a dataset, or of what makes batches. Local."""
+    check_version()
+    return _get_data_adapter(data, class_weight=class_weight, shuffle=shuffle)
+
+
+class ChangedInput(DataAdapter):
     """Input for `fit` that changes the dataset which Keras makes of Python code's batches."""
 
     def __init__(
@@ -166,8 +202,7 @@ class ChangedInput(_DataAdapter):
         change: Callable[[tf.data.Dataset], tf.data.Dataset],
         begin_epoch: Callable[[], None] = lambda: None,
     ) -> None:
-        check_version()
-        self._adapter = _get_data_adapter(data, class_weight=class_weight)
+        self._adapter = adapter_of(data, class_weight)
         self._change = change
         self._begin_epoch = begin_epoch
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tnt_keras.calls.atomic_write import write_atomically
-from tnt_keras.calls.files_of_ranks import read_from_master, run_together
+from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.calls.messages import allgather_json
+from tnt_keras.calls.together import together
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 from tnt_keras.restart.plain_values import DamagedError, read_container, write_container
@@ -39,7 +39,7 @@ class BackupFiles:
 
     def prepare(self) -> None:
         """Make the folder, and remove what a killed run has left half written."""
-        run_together("write", self._folder, self._prepare_here)
+        together("write", self._prepare_here, subject=os.fspath(self._folder))
 
     def read(self) -> tuple[Any, list[np.ndarray[Any, Any]]] | None:
         """Return JSON and arrays of the last whole backup, None without any; refuse Keras' own."""
@@ -92,7 +92,7 @@ class BackupFiles:
 
     def delete(self) -> None:
         """Remove the backups, and the folder if nothing else is in it."""
-        run_together("delete", self._folder, self._delete_here)
+        together("delete", self._delete_here, subject=os.fspath(self._folder))
 
     def _prepare_here(self) -> None:
         if not is_master_rank():

@@ -11,8 +11,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather, allgather_json
-from tnt_keras.calls.replicas import first_difference
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed
 from tnt_keras.process.output import logger

@@ -9,13 +9,10 @@ from typing import Any
 
 import keras
 
-from tnt_keras.calls.errors import DifferentInputError
-from tnt_keras.calls.messages import allgather_json
-from tnt_keras.calls.replicas import require_same
+from tnt_keras.calls.agree import require_same
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import all_layers
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.process.rank import MASTER_RANK
 
 _MAY_DIFFER = {
     "name",  # counts what was made before
@@ -23,7 +20,6 @@ _MAY_DIFFER = {
     "build_config",  # shapes of the first batch
     "batch_shape",
 }
-_CLASS = "class"
 _RATE = "learning_rate"
 _OF_COMPILE = ("loss", "loss_weights", "metrics", "weighted_metrics")
 
@@ -35,11 +31,9 @@ def require_same_layers(model: keras.Model) -> None:
     wrong. Names, seeds and initializers may differ. What a class of the user's says of itself may
     be anything, such as a time or an address: of such classes only the names are compared.
     """
-    texts = [*_texts_of_layers(model), *_texts_of_compile(model)]
     require_same(
-        "settings of the layers",
-        texts,
-        "the models of the ranks differ: rank {master} has {masters}, and rank {rank} has {other}. "
+        "the models of the ranks differ",
+        [*_texts_of_layers(model), *_texts_of_compile(model)],
         "Every rank must build and compile the same model.",
     )
 
@@ -105,28 +99,19 @@ def require_same_optimizers(optimizers: Iterable[Any]) -> None:
     warning. Schedules, momenta, clipping and the like stay each rank's, so that weights would drift
     apart.
     """
-    # Without names, which count what was made before.
-    own = [
-        {_CLASS: type(optimizer).__name__, **_comparable(_config_of(optimizer))}
-        for optimizer in optimizers
-    ]
-    of_ranks = allgather_json("settings of the optimizers", own)
-    for rank, others in enumerate(of_ranks):
-        for masters, other in zip(of_ranks[MASTER_RANK], others, strict=False):
-            for name in sorted(masters.keys() | other.keys(), key=lambda each: each != _CLASS):
-                if masters.get(name) != other.get(name):
-                    _report(name, masters.get(name), other.get(name), rank)
-
-
-def _report(name: str, of_master_rank: Any, of_other: Any, rank: int) -> None:
-    text = (
-        f"Rank {get_rank()}: the {name} of the optimizer is {of_master_rank} on rank {MASTER_RANK} "
-        f"and {of_other} on rank {rank}."
-    )
-    if name == _RATE and all(isinstance(each, float) for each in (of_master_rank, of_other)):
-        logger.warning("%s All ranks go on with that of rank %d.", text, MASTER_RANK)
-        return
-    raise DifferentInputError(f"{text} Every rank must make the same optimizer.")
+    values, rates = {}, {}
+    for i, optimizer in enumerate(optimizers):
+        which = f"of optimizer {i + 1}" if i else "of the optimizer"
+        values[f"the class {which}"] = type(optimizer).__name__
+        for name, value in _comparable(_config_of(optimizer)).items():
+            if name == _RATE and isinstance(value, float):
+                rates[f"the {name} {which}"] = str(value)
+                value = "a number"
+            values[f"the {name} {which}"] = str(value)
+    claim = "the optimizers of the ranks differ"
+    require_same(claim, values, "Every rank must make the same optimizer.")
+    remedy = f"All ranks go on with that of rank {MASTER_RANK}."
+    require_same(claim, rates, remedy, is_error=False)
 
 
 def _comparable(value: Any) -> Any:

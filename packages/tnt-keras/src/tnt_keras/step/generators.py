@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import pickle
 import random
 import secrets
 from collections.abc import Iterator
@@ -12,8 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.messages import allgather
-from tnt_keras.process.rank import MASTER_RANK, is_master_rank
+from tnt_keras.calls.agree import of_master
 
 
 def generator_states() -> dict[str, Any]:
@@ -34,7 +32,7 @@ def use_generators_of_master() -> None:
 
     These are `random` and `numpy.random`, and TensorFlow's global seed, if there is none.
     """
-    states, seed = _of_master()
+    states, seed = _of_master_rank()
     set_generator_states(states)
     if tf.compat.v1.get_seed(None) == (None, None):
         tf.random.set_seed(seed)
@@ -43,16 +41,15 @@ def use_generators_of_master() -> None:
 @contextlib.contextmanager
 def generators_of_master() -> Iterator[None]:
     """Let code draw what the master draws; a rank in other states has these again. Collective."""
-    own, (of_master, _) = generator_states(), _of_master()
-    set_generator_states(of_master)
+    own, (masters, _) = generator_states(), _of_master_rank()
+    set_generator_states(masters)
     try:
         yield
     finally:
-        if not all(map(np.array_equal, tf.nest.flatten(own), tf.nest.flatten(of_master))):
+        if not all(map(np.array_equal, tf.nest.flatten(own), tf.nest.flatten(masters))):
             set_generator_states(own)
 
 
-def _of_master() -> Any:
+def _of_master_rank() -> Any:
     """Return the master rank's states, and a seed that it has drawn."""
-    own = pickle.dumps((generator_states(), secrets.randbits(31))) if is_master_rank() else b""
-    return pickle.loads(allgather("random generators", own)[MASTER_RANK])
+    return of_master("random generators", (generator_states(), secrets.randbits(31)))

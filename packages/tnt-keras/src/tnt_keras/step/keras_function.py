@@ -41,7 +41,7 @@ class KerasFunction:
             except (StopIteration, tf.errors.OutOfRangeError):
                 if index:
                     return result
-                if num_steps == 1 and isinstance(iterator, tf.data.Iterator):
+                if num_steps == 1 and element_spec is not None:
                     self.steps.run_without_batch()
                 raise StopIteration from None
             result = self._run(element, element_spec)

@@ -9,8 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.calls.messages import barrier_after_building
-from tnt_keras.calls.replicas import require_same
+from tnt_keras.calls.agree import compared_at_once, require_same
 from tnt_keras.partition import TracedStep, build_without_batch, trace
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
@@ -94,12 +93,12 @@ class TracedSteps:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
             raise
-        barrier_after_building(f"trace of {self._name}")
-        require_same_optimizers(self._owner.optimizers)
-        if self._owner.model is not None:
-            require_same_layers(self._owner.model)
-        self._compare(traced)
-        synchronize_new(self._owner, _in_order_of_use(traced))
+        with compared_at_once(f"trace of {self._name}", after_building=True):
+            require_same_optimizers(self._owner.optimizers)
+            if self._owner.model is not None:
+                require_same_layers(self._owner.model)
+            self._compare(traced)
+            synchronize_new(self._owner, _in_order_of_use(traced))
         accumulations = Accumulations(traced, self._owner.optimizers)
         made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
@@ -111,12 +110,10 @@ class TracedSteps:
     def _compare(self, traced: TracedStep) -> None:
         """Compare what ranks have traced: types, attributes, edges and constants. Collective."""
         require_same(
-            f"trace of {self._name}",
+            f"`{self._name}` is not the same on all ranks",
             traced.description(),
-            f"`{self._name}` is not the same on all ranks: it has "
-            "{masters} on rank {master} and {other} on rank {rank}. All ranks must trace the same "
-            "step. Does its Python code ask for the rank, go through a set, or use numbers of "
-            "`numpy` or `random`?",
+            "All ranks must trace the same step. Does its Python code ask for the rank, go through "
+            "a set, or use numbers of `numpy` or `random`?",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.errors import DifferentInputError, DifferentWeightsError
-from tnt_keras.calls.messages import allgather, allgather_json, broadcast
-from tnt_keras.calls.replicas import compare_arrays, first_difference
+from tnt_keras.calls.agree import first_difference, of_master, require_same
+from tnt_keras.calls.errors import DifferentWeightsError
+from tnt_keras.calls.messages import allgather, broadcast
 from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
 from tnt_keras.process.rank import MASTER_RANK, get_rank
@@ -23,6 +24,7 @@ from tnt_keras.step.owner import StepOwner
 _NAME_ON_MASTER_RANK = "_tnt_name"
 _NUM_IN_TURN = 4
 _NUM_ENTRIES = 16
+_DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 
 
 def replicated_variables(owner: StepOwner) -> list[Any]:
@@ -52,8 +54,7 @@ def synchronize(owner: StepOwner) -> None:
     of_metrics = metric_variables(owner)
     if owner.model is not None:
         variables += [*seed_states(owner), *states_of_generators(owner.model)]
-    _check_same_structure([*variables, *of_metrics])
-    if broadcast("whether Keras has a seed", np.array(has_global_seed())):
+    if _require_same_structure([*variables, *of_metrics]):
         variables.append(global_seed())
     _give_values_of_master([*variables, *of_metrics])
     owner.are_synchronized.update((id(backing(v)), v) for v in (*variables, *of_metrics))
@@ -64,7 +65,7 @@ def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
     owner.add_variables(used)
     new = {id(backing(v)): v for v in (*used, *replicated_variables(owner))}
     new = {key: variable for key, variable in new.items() if key not in owner.are_synchronized}
-    _check_same_structure(list(new.values()))
+    _require_same_structure(list(new.values()))
     _give_values_of_master(list(new.values()))
     owner.are_synchronized.update(new)
 
@@ -78,8 +79,11 @@ def check_replicas(owner: StepOwner) -> None:
     """Compare the weights of all ranks bit by bit, through checksums. Collective."""
     # Scalars first: another learning rate is the cause of other weights, which are many.
     variables = sorted(replicated_variables(owner), key=lambda v: tf.TensorShape(v.shape).rank or 0)
-    difference = compare_arrays(
-        "checksums of weights", (array_of(variable) for variable in variables)
+    own = b"".join(_digest(array_of(variable)) for variable in variables)
+    places = range(0, len(own), _DIGEST_BYTES)
+    of_ranks = allgather("checksums of weights", own)
+    difference = first_difference(
+        [[one[i : i + _DIGEST_BYTES] for i in places] for one in of_ranks]
     )
     if difference is not None:
         name = name_of(variables[difference.index])
@@ -142,9 +146,15 @@ def metric_variables(owner: StepOwner) -> list[Any]:
     return [variable for metric in metrics for variable in metric.variables]
 
 
+def _digest(array: np.ndarray[Any, Any]) -> bytes:
+    # SHA-1 has instructions of its own on most CPUs; nobody forges the weights of other ranks.
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.sha1(data.data, usedforsecurity=False).digest()
+
+
 def _give_values_of_master(variables: Sequence[Any]) -> None:
-    for variable in variables:
-        value = broadcast("weights of the master rank", array_of(variable))
+    values = broadcast("weights of the master rank", [array_of(each) for each in variables])
+    for variable, value in zip(variables, values, strict=True):
         if tf.TensorShape(variable.shape).is_compatible_with(value.shape):
             variable.assign(value)  # else it was made by a step that failed, and holds nothing
 
@@ -177,18 +187,19 @@ def shown(described: Sequence[Sequence[Any]], index: int) -> str:
     return f"{name!r} of shape {shape and tuple(shape)} and dtype {dtype}"
 
 
-def _check_same_structure(variables: list[Any]) -> None:
-    of_ranks = allgather_json("structure of the model", describe(variables))
-    # Names may differ, see `name_of`.
-    difference = first_difference([[each[1:] for each in of_rank] for of_rank in of_ranks])
-    if difference is None:
-        for variable, (name, *_) in zip(variables, of_ranks[MASTER_RANK], strict=True):
-            if name != name_of(variable):
-                setattr(variable, _NAME_ON_MASTER_RANK, name)
-        return
-    index, rank = difference.index, difference.ranks[0]
-    raise DifferentInputError(
-        f"Rank {get_rank()}: the models of the ranks differ. Variable {index} is "
-        f"{shown(of_ranks[MASTER_RANK], index)} on rank {MASTER_RANK} and "
-        f"{shown(of_ranks[rank], index)} on rank {rank}. Every rank must build the same model."
+def _require_same_structure(variables: list[Any]) -> bool:
+    """Compare the variables of ranks, and take over the master's names; has it a global seed?"""
+    require_same(
+        "the models of the ranks differ",
+        {
+            f"variable {i}, {name!r},": f"of shape {shape and tuple(shape)} and dtype {dtype}"
+            for i, (name, shape, dtype) in enumerate(describe(variables))
+        },
+        "Every rank must build the same model.",
     )
+    own = [name_of(variable) for variable in variables]
+    names, has_seed = of_master("names of the variables", (own, has_global_seed()))
+    for variable, name, of_rank in zip(variables, names, own, strict=True):
+        if name != of_rank:
+            setattr(variable, _NAME_ON_MASTER_RANK, name)
+    return bool(has_seed)

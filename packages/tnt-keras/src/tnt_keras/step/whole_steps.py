@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,9 +9,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.messages import allgather
+from tnt_keras.calls.agree import of_master
 from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, is_master_rank
 from tnt_keras.step.batch_part import BatchPart
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.variables import (
@@ -54,24 +52,23 @@ class WholeSteps:
         if num_variables != self._num_variables:  # each rank has made some, with other values
             self._num_variables = num_variables
             synchronize(self._owner)
-            result = _of_master(result)
+            result = _of_master_rank(result)
         return result
 
     def run_without_batch(self) -> None:
         """Do nothing: at the end of data Keras runs nothing eagerly. Local."""
 
 
-def _of_master(result: Any) -> Any:
+def _of_master_rank(result: Any) -> Any:
     """Return the numbers that the master rank has computed, in the places of this rank's."""
     leaves = keras.tree.flatten(result)
     own = [array_of(leaf) if _is_number(leaf) else None for leaf in leaves]
-    message = pickle.dumps(own) if is_master_rank() else b""
-    of_master = pickle.loads(allgather("result of the master rank", message)[MASTER_RANK])
+    masters = of_master("result of the master rank", own)
     return keras.tree.pack_sequence_as(
         result,
         [
             leaf if array is None else tf.convert_to_tensor(array) if tf.is_tensor(leaf) else array
-            for leaf, array in zip(leaves, of_master, strict=True)
+            for leaf, array in zip(leaves, masters, strict=True)
         ],
     )
 

@@ -57,7 +57,9 @@ class OutputRouter:
         hosts: Mapping[int, str] | None = None,
         files: OutputFiles | None = None,
         terminal: int | None = None,  # the terminal, if stdout is a copy of it
+        has_gpus: bool = True,  # without, TensorFlow's error about that is removed
     ) -> None:
+        self._has_gpus = has_gpus
         self._tensorflow_log_level = tensorflow_log_level
         self._shows_all = shows_all_output
         self._files = files
@@ -96,7 +98,7 @@ class OutputRouter:
         if self._files is not None:
             self._files.write(rank, stream, data)
         if stream == "stderr":
-            new = TensorFlowLogFilter(self._tensorflow_log_level)
+            new = TensorFlowLogFilter(self._tensorflow_log_level, self._has_gpus)
             data = self._log_filters.setdefault(rank, new).feed(data)
         self._take_filtered(rank, stream, data, now)
 

@@ -198,6 +198,9 @@ Environment parse_environment(const VariableLookup& lookup) {
   const double of_former_name =
       seconds(lookup, kStallReportS, *number_in<double>(kStallS.fallback));
   result.stall_report_s = seconds(lookup, kStallS, of_former_name);
+  if (lookup(kStallS.name) || lookup(kStallReportS.name)) {
+    result.start_report_s = result.stall_report_s;
+  }
   result.allreduce_algorithm = word(lookup, kAllreduceAlgorithm);
   result.log_level = static_cast<LogLevel>(word_index(lookup, kLogLevel));
   result.gpi2_library = text_of(lookup, kGpi2Library);

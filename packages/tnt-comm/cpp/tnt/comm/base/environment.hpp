@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
@@ -39,6 +40,7 @@ struct Environment {
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm, gpi2 or ucx
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_S, > 0: first report of a wait
+  double start_report_s = kStartReportS;  ///< of a wait for ranks to join: TNT_STALL_S if it is set
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
   LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for

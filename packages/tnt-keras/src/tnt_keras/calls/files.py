@@ -1,9 +1,9 @@
-"""Files on all ranks: an error of one rank is that of all, and the master alone may see a file."""
+"""Files of several ranks: written whole or not at all, read although the master alone sees them."""
 
 from __future__ import annotations
 
-import builtins
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -13,51 +13,93 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tnt_keras.calls.errors import of_other_rank
-from tnt_keras.calls.messages import allgather, allgather_json, attempt, broadcast
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
+from tnt_keras.calls.current_call import what_is_alone
+from tnt_keras.calls.messages import allgather, broadcast
+from tnt_keras.calls.together import gather, together
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
 
 _Result = TypeVar("_Result")
 _Path = str | os.PathLike[str]
-_MADE_OF_TEXT = (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError)
 _PIECE_BYTES = 64 << 20  # in one message, so that a large file needs little memory
 
 
-def run_together(
-    verb: str, path: _Path, action: Callable[[], _Result], *, is_of_master: bool = False
-) -> _Result:
-    """Work on a file on this rank, and wait until every rank has done so. Collective.
+def write_atomically(
+    path: _Path,
+    write_to: Callable[[pathlib.Path], None],
+    *,
+    overwrite: bool,
+    on_all_ranks: bool,
+    makes_folders: bool = False,
+) -> None:
+    """Write a file on the master rank, or on all, while the others wait. Collective.
 
-    `action` must not wait for other ranks. A rank that fails raises its own error, others one of
-    that class if it is Python's and made of a message, else an `OSError`. `is_of_master`: this rank
-    works on a copy of the master's file; if the master fails too, its error says more.
+    `write_to` writes it, and perhaps others, under its name in a folder beside its place, from
+    where all are moved: neither a reader nor a run that is killed leaves half a file. A callback
+    that runs on this rank alone writes without the others.
     """
-    if get_size() == 1:
-        return action()
+    path = pathlib.Path(path)
+    if what_is_alone() is not None:
+        write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
+        return
 
-    def told(error: Exception) -> list[str]:
-        text = f"{os.fspath(path)!s}: {type(error).__name__}: {error}"
-        # Bytes of a file's name may be no text.
-        return [type(error).__name__, text.encode(errors="backslashreplace").decode()]
+    def write_if_asked() -> None:
+        if on_all_ranks or is_master_rank():
+            write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
 
-    result: _Result
-    result, error, of_ranks = attempt(f"end of {verb}", action, told)
-    if error is not None and not (is_of_master and of_ranks[MASTER_RANK]):
-        raise error
-    for rank, failure in enumerate(of_ranks):
-        if failure is not None:
-            name, text = failure
-            raise of_other_rank(
-                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {text}"
-            )
-    return result
+    together("write", write_if_asked, subject=os.fspath(path))
 
 
-def _class_of(name: str) -> type[Exception]:
-    """Return the class of that name, if it is one of Python itself that is made of a message."""
-    named = getattr(builtins, name, OSError)
-    is_made_of_text = isinstance(named, type) and issubclass(named, _MADE_OF_TEXT)
-    return named if is_made_of_text and not issubclass(named, UnicodeError) else OSError
+def write_here(
+    path: pathlib.Path,
+    write_to: Callable[[pathlib.Path], None],
+    *,
+    overwrite: bool,
+    makes_folders: bool,
+) -> None:
+    """Write a file on this rank, whole or not at all, and refuse to replace a folder. Local."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
+    if makes_folders:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist, to write {path.name}.")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        try:
+            write_to(pathlib.Path(folder) / path.name)
+        except ValueError as error:  # of Keras, about the name; a user does not know the folder
+            error.args = (str(error).replace(folder, str(path.parent)),)
+            raise
+        # The named file comes last: it may refer to others (shards of weights).
+        sources = sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name)
+        for source in sources:
+            _require_no_folder(path.parent / source.name, instead_of=source)
+        for source in sources:
+            _move(source, path.parent / source.name)
+
+
+def _require_no_folder(target: pathlib.Path, instead_of: pathlib.Path) -> None:
+    if target.is_dir() and not instead_of.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, "A folder has the name of the file to write, and is kept", str(target)
+        )
+
+
+def _move(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Put a file or folder in its place; what else is in a folder of that name stays there."""
+    if not target.is_dir():
+        os.replace(source, target)
+    elif not target.is_symlink() and _holds_nothing_but(source, target):
+        os.rename(target, source.with_name(f".{source.name}.replaced"))
+        os.rename(source, target)
+    else:
+        for inner in sorted(source.iterdir(), key=pathlib.Path.is_file):
+            _require_no_folder(target / inner.name, instead_of=inner)
+            _move(inner, target / inner.name)
+
+
+def _holds_nothing_but(source: pathlib.Path, target: pathlib.Path) -> bool:
+    """Whether all that the folder `target` holds is in `source` as well, and so replaced."""
+    return all(os.path.lexists(source / path.relative_to(target)) for path in target.rglob("*"))
 
 
 def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
@@ -67,20 +109,27 @@ def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
     master sends its bytes, and `read` gets a temporary copy. What lies elsewhere (`gs://...`) every
     rank reads there. `path` may be a folder, or an index of weights with its files beside.
     """
-    if get_size() == 1 or "://" in os.fsdecode(path):
-        return run_together("read", path, lambda: read(path))
-    found = run_together("read", path, lambda: _masters_files(path, read))
-    own = [pathlib.Path(path).name, found]
-    name, described = allgather_json("files of the master", own)[MASTER_RANK]
+    subject = os.fsdecode(path)
+    if get_size() == 1 or "://" in subject:
+        return together("read", lambda: read(path), subject=subject)
+
+    def found() -> bytes:
+        return json.dumps([pathlib.Path(path).name, _masters_files(path, read)]).encode()
+
+    of_ranks = gather("files of the master", found, f"could not read {subject}")
+    name, described = json.loads(of_ranks[MASTER_RANK])
     files = [_File(*fields) for fields in described]
     sees = _sees(path, files)
     if all(map(ord, allgather("whether the files are seen", bytes([sees])))):
-        return run_together("read", path, lambda: read(path))
+        return together("read", lambda: read(path), subject=subject)
     with _Transfer(path, makes_copy=not sees) as transfer:
         for file in files:
             transfer.exchange(file)
-        return run_together(
-            "read", path, lambda: read(transfer.readable_path(name)), is_of_master=not sees
+        return together(
+            "read",
+            lambda: read(transfer.readable_path(name)),
+            subject=subject,
+            knows_more=None if sees else MASTER_RANK,  # a copy of the master's
         )
 
 
@@ -124,7 +173,7 @@ class _Transfer:
             piece = np.zeros(min(_PIECE_BYTES, file.num_bytes - begin), np.uint8)
             if is_master_rank():
                 self._read(file, begin, piece)
-            self._write(file, broadcast("bytes of a file", piece).tobytes())
+            self._write(file, broadcast("bytes of a file", [piece])[0].tobytes())
 
     def readable_path(self, name: str) -> pathlib.Path:
         """Return where this rank reads the master's file; raise what went wrong before. Local."""

@@ -1,0 +1,191 @@
+"""Input that the master rank reads for all ranks, as plain Keras reads it.
+
+What draws random numbers that nothing seeds, or goes on from one use to the next, gives other
+samples wherever it is read. So one rank reads it, by Keras' own adapter: with its workers, its
+shuffle and its read-ahead. At the beginning of a step each rank gets its rows of the batch.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+import tnt_data
+from tnt_keras.calls.errors import of_other_rank
+from tnt_keras.calls.messages import allgather
+from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
+from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
+from tnt_keras.keras_hooks.private import DataAdapter
+from tnt_keras.process.output import logger
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
+
+_FAILED = f"rank {MASTER_RANK}, which reads the data for all ranks, could not"
+
+
+def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
+    """Return whether the master rank is to read an input for all. Collective unless that is said.
+
+    `differs` finds out whether ranks that read it would see different batches, or may do so.
+    """
+    if get_size() == 1 or not given.distribute:
+        return False
+    if given.read is not None:
+        return given.read == READ_BY_MASTER
+    if not _of_master("tell how they are read", differs):
+        return False
+    logger.info(
+        "Rank %d reads `%s` for all ranks, since its batches may be others each time they are "
+        'read. If they are not, `%s="%s"` spares it the sending.',
+        MASTER_RANK,
+        given.keywords.x,
+        given.keywords.read,
+        READ_BY_ALL,
+    )
+    return True
+
+
+class MasterInput(DataAdapter):
+    """Input for a method of Keras that the master rank reads for all.
+
+    `make_adapter` makes Keras' adapter of the user's input, on that rank, and when it is needed
+    first: nothing is read earlier than in plain Keras. `may_differ`: components of a batch may have
+    other numbers of rows than it has samples.
+    """
+
+    def __init__(self, make_adapter: Callable[[], Any], *, may_differ: bool = False) -> None:
+        self._make_adapter = make_adapter
+        self._may_differ = may_differ
+        self._adapter: Any = None
+        self._spec: Any = None
+
+    def get_tf_dataset(self) -> MasterBatches:
+        """Return what yields this rank's rows of each batch. Collective if it is the first call."""
+        self._open()
+        dataset = self._dataset() if is_master_rank() else None
+        return MasterBatches(dataset, self._spec, may_differ=self._may_differ)
+
+    @property
+    def num_batches(self) -> int | None:
+        """Batches in an epoch, None if not known. Collective."""
+        self._open()
+        number: int | None = _of_master("tell their number", lambda: self._adapter.num_batches)
+        return number
+
+    @property
+    def batch_size(self) -> int | None:
+        """Samples in a batch: not known."""
+        return None
+
+    def on_epoch_begin(self) -> None:
+        """Start workers. Collective."""
+        _of_master("begin an epoch", lambda: self._adapter.on_epoch_begin())
+
+    def on_epoch_end(self) -> None:
+        """Stop workers. Collective."""
+        _of_master("end an epoch", lambda: self._adapter.on_epoch_end())
+
+    def _open(self) -> None:
+        if self._spec is None:
+            self._spec = _of_master("read the first batches", self._first_spec)
+
+    def _first_spec(self) -> Any:
+        self._adapter = self._make_adapter()
+        return _without_optional(self._dataset().element_spec)
+
+    def _dataset(self) -> tf.data.Dataset:
+        return tnt_data.without_autotuning(self._adapter.get_tf_dataset())
+
+
+class MasterBatches:
+    """This rank's rows of the batches of a dataset, which only the master rank is given.
+
+    `element_spec` is that of the batches.
+    """
+
+    def __init__(
+        self, dataset: tf.data.Dataset | None, element_spec: Any, *, may_differ: bool
+    ) -> None:
+        self.element_spec = element_spec
+        self._dataset = dataset
+        self._may_differ = may_differ
+
+    def __iter__(self) -> RowsOfBatches:
+        """Begin to read the dataset. Local."""
+        whole = iter(() if self._dataset is None else self._dataset)
+        return RowsOfBatches(whole, self.element_spec, may_differ=self._may_differ)
+
+
+class RowsOfBatches:
+    """An iterator over this rank's rows of batches, which only the master rank is given."""
+
+    def __init__(self, whole: Iterator[Any], element_spec: Any, *, may_differ: bool) -> None:
+        self.element_spec = element_spec
+        self._whole = whole
+        self._may_differ = may_differ
+        self._messages = RowMessages()
+
+    def __iter__(self) -> RowsOfBatches:
+        """Return itself."""
+        return self
+
+    def __next__(self) -> tnt_data.MicroBatch:
+        """Return the rows of the next batch. Collective.
+
+        Whatever the master rank meets, an error too, all ranks are told of it.
+        """
+        error: Exception | None = None
+        messages: list[Message] = []
+        if is_master_rank():
+            try:
+                messages = self._read()
+            except Exception as failure:  # of any class
+                error = failure
+                messages = [Message.of(f"{type(failure).__name__}: {failure}")] * get_size()
+        received = self._messages.exchange(messages)
+        if error is not None:
+            raise error
+        if received[0] is None:
+            raise StopIteration
+        if isinstance(received[0], str):
+            raise _error_of_master("make the next batch", received[0])
+        return rows_in(received, self.element_spec)
+
+    def _read(self) -> list[Message]:
+        """Return the messages to all ranks about the next batch, or that there is none."""
+        try:
+            batch = next(self._whole)
+        except (StopIteration, tf.errors.OutOfRangeError):
+            return [Message.of(None)] * get_size()
+        return messages_of_rows(_without_optional(batch), may_differ=self._may_differ)
+
+
+def _without_optional(batch: Any) -> Any:
+    """Return a batch, or its spec, with None where Keras hides that from tf.data."""
+    hidden = (tf.experimental.Optional, tf.OptionalSpec)
+    return tf.nest.map_structure(lambda leaf: None if isinstance(leaf, hidden) else leaf, batch)
+
+
+def _of_master(task: str, action: Callable[[], Any]) -> Any:
+    """Return what an action returns on the master rank; its error is that of all. Collective."""
+    result: Any = None
+    error: Exception | None = None
+    if is_master_rank():
+        try:
+            result = action()
+        except Exception as failure:  # of any class, and the other ranks wait for this one
+            error = failure
+    text = None if error is None else f"{type(error).__name__}: {error}"
+    own = pickle.dumps((result, text)) if is_master_rank() else b""
+    result, text = pickle.loads(allgather(f"data: {task}", own)[MASTER_RANK])
+    if error is not None:
+        raise error
+    if text is not None:
+        raise _error_of_master(task, text)
+    return result
+
+
+def _error_of_master(task: str, text: str) -> Exception:
+    return of_other_rank(RuntimeError, f"Rank {get_rank()}: {_FAILED} {task}: {text}")
