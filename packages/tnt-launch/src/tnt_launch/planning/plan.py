@@ -164,13 +164,7 @@ def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
     num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
-    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
-    return JobRanks(
-        (choice.per_node,),
-        choice.gpus_per_node > 0,
-        tuple(filter(None, [choice.warning])),
-        tuple(filter(None, [choice.note])),
-    )
+    return choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
 
 
 def _plan_host(
