@@ -31,6 +31,9 @@ PAGE = "docs/reference/environment.md"
 COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
 
+LAUNCHER_KINDS = {"HostAndPort", "Path", "Seconds", "Text"}
+"""Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
+
 Variable = Mapping[str, Any]
 """An entry of the table: `name`, `doc`, `read_by`, and what environment.toml says of settings."""
 
@@ -57,36 +60,47 @@ def python_name(variable: Variable) -> str:
     return str(variable["name"]).removeprefix("TNT_")
 
 
+def launcher_table(ranks: list[Variable], settings: list[Variable]) -> str:
+    """Return the launcher's module of all settings, with the options that set them."""
+    lines = [
+        "",
+        f"USER_VARIABLES = ({', '.join(map(python_name, settings))})",
+        "OPTIONS = {",
+        *(f"    {quoted(one['name'])}: {option(one)}," for one in settings if "group" in one),
+        "}",
+    ]
+    table = python_table("tnt_launch.planning", ranks, settings, settings)
+    return table + "\n".join(lines) + "\n"
+
+
 def python_table(
-    package: str, ranks: list[Variable], settings: list[Variable], reader: str | None
+    package: str, ranks: list[Variable], settings: list[Variable], own: list[Variable]
 ) -> str:
-    """Return the module of a package with the settings that `reader` reads, or all with options."""
-    own = [one for one in settings if reader is None or reader in one["read_by"]]
+    """Return a module of a package with the settings that are its own, and the names of all."""
     classes = {_KINDS[one["type"]].partition("(")[0] for one in own} | {"Variable"}
-    if reader is None:
-        classes.add("Option")
+    others = sorted({"Option", *(classes & LAUNCHER_KINDS)})
+    kinds = [f"from {package}.kinds import {', '.join(others)}"] if others[1:] else []
     names = ", ".join(quoted(one["name"]) for one in settings)
     lines = [
         '"""The table of `TNT_*` variables; `grammar.py` says how their values are written."""',
         "",
         f"# {NOTE}",
         "# fmt: off",
-        "# ruff: noqa: E501, I001" if reader is None else "# ruff: noqa: E501",
+        "# ruff: noqa: E501",
         "",
-        f"from {package}.grammar import {', '.join(sorted(classes))}",
+        f"from {package}.grammar import {', '.join(sorted(classes - LAUNCHER_KINDS))}",
+        *kinds,
         "",
-        *(f"{python_name(one)} = {declaration(one, reader is None)}" for one in own),
+        *(f"{python_name(one)} = {declaration(one)}" for one in own),
         "",
         "# What describes a rank belongs to the launcher: what it finds there is replaced.",
         f"JOB_VARIABLES = ({', '.join(quoted(one['name']) for one in ranks)})",
         f"ALL_NAMES = (*JOB_VARIABLES, {names})",
     ]
-    if reader is None:
-        lines += ["", f"USER_VARIABLES = ({', '.join(map(python_name, own))})"]
     return "\n".join(lines) + "\n"
 
 
-def declaration(variable: Variable, has_option: bool) -> str:
+def declaration(variable: Variable) -> str:
     """Return the Python expression of a setting."""
     limits = [f"{end}={variable[end]}" for end in ("minimum", "maximum") if end in variable]
     kind = _KINDS[variable["type"]].format(
@@ -95,11 +109,13 @@ def declaration(variable: Variable, has_option: bool) -> str:
         least_bytes=variable.get("least_bytes", ""),
         words=f"({', '.join(map(quoted, variable.get('words', ())))})",
     )
-    arguments = [quoted(variable["name"]), kind, quoted(variable.get("default"))]
-    if has_option and "group" in variable:
-        words = [variable["option"], variable["group"], variable["help"], variable.get("metavar")]
-        arguments.append(f"Option({', '.join(quoted(word) for word in words if word is not None)})")
-    return f"Variable({', '.join(arguments)})"
+    return f"Variable({quoted(variable['name'])}, {kind}, {quoted(variable.get('default'))})"
+
+
+def option(variable: Variable) -> str:
+    """Return the Python expression of the option of `tarantella` that sets a variable."""
+    words = [variable["option"], variable["group"], variable["help"], variable.get("metavar")]
+    return f"Option({', '.join(quoted(word) for word in words if word is not None)})"
 
 
 def quoted(value: object) -> str:
@@ -191,9 +207,9 @@ def page_rows(variables: Iterable[Variable], are_settings: bool) -> Iterator[lis
     yield [titles[i] for i in columns]
     yield ["---" for _ in columns]
     for one in variables:
-        option = f"`{one['option']}`" if "option" in one else ""
+        name = f"`{one['option']}`" if "option" in one else ""
         cells = [f"`{one['name']}`", value_text(one), default_text(one), one["doc"]]
-        cells += [", ".join(one["read_by"]), option]
+        cells += [", ".join(one["read_by"]), name]
         yield [cells[i] for i in columns]
 
 
@@ -223,9 +239,10 @@ def default_text(variable: Variable) -> str:
 def written(root: Path) -> dict[str, str]:
     """Return the content of every file that is written, by its path."""
     ranks, settings = read_table(root)
+    of_keras = [one for one in settings if "tnt-keras" in one["read_by"]]
     return {
-        f"{LAUNCHER}/variables.py": python_table("tnt_launch.planning", ranks, settings, None),
-        f"{KERAS}/variables.py": python_table("tnt_keras.process", ranks, settings, "tnt-keras"),
+        f"{LAUNCHER}/variables.py": launcher_table(ranks, settings),
+        f"{KERAS}/variables.py": python_table("tnt_keras.process", ranks, settings, of_keras),
         f"{KERAS}/grammar.py": grammar_of_keras(root),
         COMM: cpp_table(ranks, settings),
         PAGE: page(root, ranks, settings),

@@ -15,11 +15,12 @@ import write_environment
 
 import tnt_keras.process.environment as keras_environment
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.grammar import Boolean, Seconds, Word
+from tnt_launch.planning.grammar import Boolean, Word
+from tnt_launch.planning.kinds import Seconds
 from tnt_launch.planning.options import make_spec, parse_arguments
 from tnt_launch.planning.parser import make_parser
 from tnt_launch.planning.settings import read_settings
-from tnt_launch.planning.variables import USER_VARIABLES
+from tnt_launch.planning.variables import OPTIONS, USER_VARIABLES
 
 ROOT = pathlib.Path(__file__).parents[2]
 ARABIC_5, FULLWIDTH_5, NO_BREAK_SPACE = "\u0665", "\uff15", "\u00a0"
@@ -124,9 +125,9 @@ def option_reads(option, variable, text):
 @pytest.mark.parametrize(
     ("option", "variable"),
     [
-        (one.option.name, one)
+        (OPTIONS[one.name].name, one)
         for one in USER_VARIABLES
-        if one.option is not None and not isinstance(one.kind, Boolean)
+        if one.name in OPTIONS and not isinstance(one.kind, Boolean)
     ],
 )
 def test_options_read_what_their_variables_read(option, variable):

@@ -1,5 +1,5 @@
 # A copy of that of tnt-launch, by tools/write_environment.py.
-"""How values of `TNT_*` variables are written; `variables.py` beside it is the table of them.
+"""How values of `TNT_*` variables are written; `variables.py` beside it is their table.
 
 All packages have one grammar, and `tests/contract` asks each of them value by value:
 
@@ -11,8 +11,6 @@ All packages have one grammar, and `tests/contract` asks each of them value by v
 
 from __future__ import annotations
 
-import math
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +24,6 @@ BLANKS = " \t\n\r\v\f"  # as C++ knows them; Python's own `strip` removes more
 
 _LARGEST_INTEGER = 2**31 - 1
 _INTEGER = re.compile("[0-9]{1,4000}")  # Python refuses to read more than 4300 digits
-_SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
 _BOOLEANS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
     **dict.fromkeys(("0", "false", "no", "off"), False),
@@ -89,20 +85,6 @@ class IntegerOrAuto(Kind[int | Literal["auto"]]):
         return "auto" if word.lower() == "auto" else Integer().find(word)
 
 
-class Seconds(Kind[float]):
-    """Durations in seconds, finite and greater than 0."""
-
-    rule = "a number of seconds greater than 0"
-
-    def _parse(self, word: str) -> float | None:
-        value = float(word) if _SECONDS.fullmatch(word) else math.nan
-        return value if math.isfinite(value) and value > 0 else None
-
-    def write(self, value: float) -> str:
-        """Return the shortest text that means `value`. Pure."""
-        return repr(float(value)).removesuffix(".0")
-
-
 class Boolean(Kind[bool]):
     """Yes or no, as one of eight words in any case."""
 
@@ -133,59 +115,12 @@ class Word(Kind[str]):
 
 
 @dataclass(frozen=True)
-class Path(Kind[str]):
-    """The path of a file."""
-
-    may_be_blank: bool = False
-    rule = "the path of a file"
-
-    def _parse(self, word: str) -> str | None:
-        return word if word or self.may_be_blank else None
-
-
-@dataclass(frozen=True)
-class Text(Kind[str]):
-    """Any text of at least `least_bytes` bytes."""
-
-    least_bytes: int = 0
-
-    @property
-    def rule(self) -> str:  # type: ignore[override]
-        """What a value must be, in words."""
-        return f"a text of {self.least_bytes} characters or more"
-
-    def _parse(self, word: str) -> str | None:
-        return word if len(os.fsencode(word)) >= self.least_bytes else None
-
-
-class HostAndPort(Kind[str]):
-    """`host:port`, or `[address]:port` for IPv6."""
-
-    rule = "host:port, or [address]:port for IPv6"
-
-    def _parse(self, word: str) -> str | None:
-        found = _HOST_AND_PORT.fullmatch(word)
-        return word if found and 1 <= int(found["port"]) <= 65535 else None
-
-
-@dataclass(frozen=True)
-class Option:
-    """The option of `tarantella` that sets a variable."""
-
-    name: str
-    group: str  # under which `--help` shows it
-    help: str
-    metavar: str | None = None
-
-
-@dataclass(frozen=True)
 class Variable(Generic[_T, _Default]):
     """A variable that a user may set."""
 
     name: str
     kind: Kind[_T]
     default: _Default  # what holds where it is not set; `None` if that is no value
-    option: Option | None = None
 
     def read(self, text: str) -> _T:
         """Return the value that `text` means; a ValueError names the variable. Pure."""

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.grammar import Boolean, Kind, Word
 from tnt_launch.planning.spec import BINDINGS
-from tnt_launch.planning.variables import INTERFACE, RENDEZVOUS, USER_VARIABLES
+from tnt_launch.planning.variables import INTERFACE, OPTIONS, RENDEZVOUS, USER_VARIABLES
 
 _USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
@@ -147,7 +147,7 @@ def _add_binding_options(group: argparse._ArgumentGroup) -> None:
 def _add_variables(group: argparse._ArgumentGroup) -> None:
     """Add the options of a group that the table of variables has."""
     for variable in USER_VARIABLES:
-        option, kind = variable.option, variable.kind
+        option, kind = OPTIONS.get(variable.name), variable.kind
         if option is None or option.group != group.title:
             continue
         how: dict[str, Any] = {"type": _reader(kind), "metavar": option.metavar}

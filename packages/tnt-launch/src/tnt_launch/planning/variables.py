@@ -2,12 +2,13 @@
 
 # Written by tools/write_environment.py from environment.toml.
 # fmt: off
-# ruff: noqa: E501, I001
+# ruff: noqa: E501
 
-from tnt_launch.planning.grammar import Boolean, HostAndPort, Integer, IntegerOrAuto, Option, Path, Seconds, Text, Variable, Word
+from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Variable, Word
+from tnt_launch.planning.kinds import HostAndPort, Option, Path, Seconds, Text
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(("auto", "shm", "gpi2", "ucx")), "auto")
-TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), 600, Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"))
+TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), 600)
 STALL_S = Variable("TNT_STALL_S", Seconds(), 5)
 STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), None)
 ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(("auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined")), "auto")
@@ -18,16 +19,16 @@ UCX_RDMA = Variable("TNT_UCX_RDMA", Word(("auto", "on", "off")), "auto")
 RENDEZVOUS = Variable("TNT_RENDEZVOUS", HostAndPort(), None)
 JOB_SECRET = Variable("TNT_JOB_SECRET", Text(16), None)
 INTERFACE = Variable("TNT_INTERFACE", Text(), None)
-FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(), 32, Option("--fusion-threshold", "communication", "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measured (default: 32)", "KB"))
+FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(), 32)
 FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(), None)
-WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none", Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"))
-CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False, Option("--check-steps", "exactness", "run the first step of each kind serially as well, on a few rows, and compare"))
-EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False, Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"))
-PROBE = Variable("TNT_PROBE", Word(("error", "warn", "off")), None, Option("--probe", "exactness", "has no effect any more: every step gives the serial result"))
+WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none")
+CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False)
+EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False)
+PROBE = Variable("TNT_PROBE", Word(("error", "warn", "off")), None)
 TIMELINE = Variable("TNT_TIMELINE", Path(), None)
-LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING", Option("--log-level", "messages and output", "level of the messages of tarantella (default: WARNING)"))
-LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False, Option("--log-on-all-devices", "messages and output", "messages of tarantella from every rank, not only from rank 0"))
-OUTPUT_ON_ALL_DEVICES = Variable("TNT_OUTPUT_ON_ALL_DEVICES", Boolean(), False, Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"))
+LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING")
+LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False)
+OUTPUT_ON_ALL_DEVICES = Variable("TNT_OUTPUT_ON_ALL_DEVICES", Boolean(), False)
 TENSORBOARD_ON_ALL_DEVICES = Variable("TNT_TENSORBOARD_ON_ALL_DEVICES", Boolean(), None)
 GPUS_PER_NODE = Variable("TNT_GPUS_PER_NODE", Integer(), None)
 NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
@@ -37,3 +38,14 @@ JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TN
 ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_PROBE", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
 
 USER_VARIABLES = (TRANSPORT, TIMEOUT_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, PROBE, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
+OPTIONS = {
+    "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
+    "TNT_FUSION_THRESHOLD_KB": Option("--fusion-threshold", "communication", "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measured (default: 32)", "KB"),
+    "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"),
+    "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "run the first step of each kind serially as well, on a few rows, and compare"),
+    "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
+    "TNT_PROBE": Option("--probe", "exactness", "has no effect any more: every step gives the serial result"),
+    "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "level of the messages of tarantella (default: WARNING)"),
+    "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "messages of tarantella from every rank, not only from rank 0"),
+    "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),
+}

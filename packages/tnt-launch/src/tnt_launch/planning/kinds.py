@@ -1,0 +1,73 @@
+"""Kinds of variables of which tnt-keras reads none, and options of `tarantella` that set some."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+
+from tnt_launch.planning.grammar import Kind
+
+_SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
+
+
+class Seconds(Kind[float]):
+    """Durations in seconds, finite and greater than 0."""
+
+    rule = "a number of seconds greater than 0"
+
+    def _parse(self, word: str) -> float | None:
+        value = float(word) if _SECONDS.fullmatch(word) else math.nan
+        return value if math.isfinite(value) and value > 0 else None
+
+    def write(self, value: float) -> str:
+        """Return the shortest text that means `value`. Pure."""
+        return repr(float(value)).removesuffix(".0")
+
+
+@dataclass(frozen=True)
+class Path(Kind[str]):
+    """The path of a file."""
+
+    may_be_blank: bool = False
+    rule = "the path of a file"
+
+    def _parse(self, word: str) -> str | None:
+        return word if word or self.may_be_blank else None
+
+
+@dataclass(frozen=True)
+class Text(Kind[str]):
+    """Any text of at least `least_bytes` bytes."""
+
+    least_bytes: int = 0
+
+    @property
+    def rule(self) -> str:  # type: ignore[override]
+        """What a value must be, in words."""
+        return f"a text of {self.least_bytes} characters or more"
+
+    def _parse(self, word: str) -> str | None:
+        return word if len(os.fsencode(word)) >= self.least_bytes else None
+
+
+class HostAndPort(Kind[str]):
+    """`host:port`, or `[address]:port` for IPv6."""
+
+    rule = "host:port, or [address]:port for IPv6"
+
+    def _parse(self, word: str) -> str | None:
+        found = _HOST_AND_PORT.fullmatch(word)
+        return word if found and 1 <= int(found["port"]) <= 65535 else None
+
+
+@dataclass(frozen=True)
+class Option:
+    """The option of `tarantella` that sets a variable."""
+
+    name: str
+    group: str  # under which `--help` shows it
+    help: str
+    metavar: str | None = None
