@@ -29,6 +29,7 @@ if is_known_version():
     from tensorflow.python.data.util import nest, structure
     from tensorflow.python.eager import context
     from tensorflow.python.framework import config, op_def_registry, random_seed
+    from tensorflow.python.ops import script_ops
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,12 @@ def generator_of(dataset: tf.data.Dataset) -> Callable[..., Any] | None:
             if callable(generator):
                 return generator
     return None
+
+
+def python_code_of(node: Any) -> Any:
+    """Return the function that a node of a graph calls in Python; None if it is gone. Local."""
+    function = script_ops._py_funcs.get(node.attr["token"].s.decode())
+    return getattr(function, "_func", function)
 
 
 def _held_by(function: Any) -> Iterator[Any]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tnt_keras.api.model import Model, Sequential
     from tnt_keras.api.step_function import explain, function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.legacy.barrier import Barrier
     from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
+    from tnt_keras.legacy.original_names import Barrier
     from tnt_keras.legacy.tensor_collectives import (
         TensorAllgatherer,
         TensorAllreducer,
@@ -81,7 +81,7 @@ __all__ = [
 
 _MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
-    "Barrier": "legacy.barrier",
+    "Barrier": "legacy.original_names",
     "Model": "api.model",
     "ParallelStrategy": "process.former_options",
     "ProbeError": "process.former_options",
@@ -135,8 +135,8 @@ def _load(name: str) -> Any:
 
 
 def _watch_keras() -> None:
-    # What is wrong with environment or versions is told by the first name that needs them.
-    with contextlib.suppress(Exception):
+    # What is wrong with Keras is told by the first name that needs it.
+    with contextlib.suppress(ImportError, AttributeError):
         if importlib.import_module("keras").config.backend() == "tensorflow":
             importlib.import_module("tnt_keras.api.plain_keras").watch_plain_keras()
 

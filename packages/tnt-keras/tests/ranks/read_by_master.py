@@ -12,6 +12,8 @@ import numpy as np
 import tensorflow as tf
 from classifiers import classifier, restarted, results_of, samples
 
+import tnt_keras
+
 SIZES = (5, 3, 1, 6, 4)  # of batches, in turn; some ranks have no sample of the third
 STEPS = len(SIZES)
 
@@ -106,9 +108,125 @@ FITS: dict[str, Callable[..., Any]] = {
 }
 
 
+def seed(rank: int) -> None:
+    """Gives each rank other random numbers; those of the first one are the serial ones."""
+    np.random.seed(1 + rank)
+    random.seed(2 + rank)
+
+
 def train(distributed: bool, kind: str) -> dict[str, Any]:
     """Trains on an input that draws from the generators of Python and NumPy."""
     model = restarted(classifier, distributed)
-    np.random.seed(1)
-    random.seed(2)
+    seed(tnt_keras.get_rank())
     return results_of(model, FITS[kind](model.fit, epochs=2, verbose=0))
+
+
+def noise_of_structures(distributed: bool) -> dict[str, Any]:
+    """Trains, evaluates and predicts with dictionaries of dense, ragged and sparse batches."""
+    keras.utils.set_random_seed(4)
+    dense, sparse = keras.Input((4,), name="x"), keras.Input((6,), name="s", sparse=True)
+    ragged = keras.Input((None,), name="r", ragged=True, dtype="int64")
+    joined = [keras.layers.Dense(3)(dense), keras.layers.Dense(3)(sparse)]
+    joined.append(keras.layers.Lambda(_mean_of_ragged)(ragged))
+    outputs = {"a": keras.layers.Dense(1, name="a")(keras.layers.Add()(joined))}
+    outputs["b"] = keras.layers.Dense(2, name="b")(joined[0])
+    model = keras.Model({"x": dense, "s": sparse, "r": ragged}, outputs)
+    model = tnt_keras.Model(model) if distributed else model
+    model.compile(keras.optimizers.SGD(0.05), {"a": "mse", "b": "mae"})
+    seed(tnt_keras.get_rank())
+    history = model.fit(_structures(), steps_per_epoch=STEPS, epochs=2, verbose=0)
+    left = results_of(model, history)
+    left["evaluate"] = model.evaluate(_structures(), steps=3, verbose=0)
+    predicted = model.predict(_structures(), steps=STEPS, verbose=0)
+    return left | {f"predict {name}": np.asarray(value) for name, value in predicted.items()}
+
+
+def _mean_of_ragged(ragged: tf.RaggedTensor) -> tf.Tensor:
+    return tf.reduce_mean(tf.cast(ragged, tf.float32), axis=1, keepdims=True)
+
+
+def _structures() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    step = 0
+    while True:
+        rows = SIZES[step % STEPS]
+        x = np.random.normal(size=(rows, 6)).astype("float32")
+        yield (
+            {
+                "x": x[:, :4],
+                "s": tf.sparse.from_dense(np.where(x > 0, x, 0)),
+                "r": tf.ragged.constant(
+                    [np.random.randint(0, 9, 1 + row % 3).tolist() for row in range(rows)],
+                    dtype=tf.int64,
+                ),
+            },
+            {"a": x[:, :1], "b": x[:, 1:3]},
+        )
+        step += 1
+
+
+def with_workers(workers: int) -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """Weights of a training by workers, and on rank 0 of plain Keras on what they have made."""
+    batches = Noise(max_queue_size=2, workers=workers)
+    model = restarted(classifier, True)
+    model.fit(batches, shuffle=False, verbose=0)
+    if tnt_keras.get_rank() > 0:
+        return model.get_weights(), None
+    plain = restarted(classifier, False)
+    made = (batches.made[index] for index in range(STEPS))
+    plain.fit(made, steps_per_epoch=STEPS, shuffle=False, verbose=0)
+    return model.get_weights(), plain.get_weights()
+
+
+def sums_of_own_loop() -> list[list[float]]:
+    """What a rank is given in two passes over a dataset of random numbers, and its length."""
+    seed(tnt_keras.get_rank())
+    data = tnt_keras.data.distribute(_drawn_in_a_dataset())
+    assert len(data) == 4
+    return [[float(tf.reduce_sum(x)) for x, _ in data] for _ in range(2)]
+
+
+class _Damaged(Noise):
+    def __getitem__(self, index: int) -> Any:
+        if index == 3:
+            raise OSError("batch 3 is damaged")
+        return super().__getitem__(index)
+
+
+class _OtherRows(Noise):
+    def __getitem__(self, index: int) -> Any:
+        x, y = super().__getitem__(index)
+        return (np.concatenate([x, x[:1]]), y) if index == 3 else (x, y)
+
+
+class _Stop(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.model.stop_training = batch == 1 and tnt_keras.get_rank() == 1
+
+
+def _end_early() -> Iterator[Any]:
+    noise = _noise()
+    yield from (next(noise) for _ in np.random.permutation(3))
+
+
+ENDS: dict[str, Callable[[Any], Any]] = {
+    "damaged": lambda fit: fit(_Damaged(), shuffle=False, verbose=0),
+    "damaged by a worker": lambda fit: fit(_Damaged(workers=2), shuffle=False, verbose=0),
+    "not there": lambda fit: fit((np.random.random() for _ in ()), verbose=0),
+    "other rows": lambda fit: fit(_OtherRows(), shuffle=False, verbose=0),
+    "early": lambda fit: fit(_end_early(), steps_per_epoch=5, epochs=2, verbose=0),
+    "stopped": lambda fit: fit(
+        _noise(), steps_per_epoch=5, epochs=2, verbose=0, callbacks=[_Stop()]
+    ),
+}
+
+
+def end_of(case: str) -> tuple[str, int, list[float]]:
+    """The error of a training, its steps, and losses of another one, in which ranks go on."""
+    model = restarted(classifier, True)
+    error = ""
+    try:
+        ENDS[case](model.fit)
+    except Exception as failure:
+        error = f"{type(failure).__name__}: {failure}"
+    steps = int(model.optimizer.iterations.numpy())
+    return error, steps, model.fit(_noise(), steps_per_epoch=3, verbose=0).history["loss"]

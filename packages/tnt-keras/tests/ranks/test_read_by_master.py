@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import read_by_master
-from serial_results import assert_serial
+from serial_results import assert_close, assert_serial
 
 
 @pytest.mark.parametrize("kind", read_by_master.FITS)
@@ -14,3 +15,48 @@ def test_training_on_what_draws_without_a_seed_is_that_of_serial_keras(
     kind: str, pool_of: Any
 ) -> None:
     assert_serial(read_by_master.train, pool_of, kind, size=3)
+
+
+def test_structures_of_dense_ragged_and_sparse_rows_come_as_they_are(pool_of: Any) -> None:
+    assert_serial(read_by_master.noise_of_structures, pool_of, size=3)
+
+
+def test_ranks_get_what_workers_have_made(pool_of: Any) -> None:
+    of_ranks = pool_of(2).run(read_by_master.with_workers, 3)
+    expected = of_ranks[0][1]
+    for weights, _ in of_ranks:
+        assert_close(weights, expected, 1e-5, "weights")
+
+
+def test_a_loop_of_ones_own_gets_rows_of_one_reading(pool_of: Any) -> None:
+    [serial] = pool_of(1).run(read_by_master.sums_of_own_loop)
+    of_ranks = pool_of(3).run(read_by_master.sums_of_own_loop)
+    # The last batch has two samples: the third rank has a duplicate of the first.
+    np.testing.assert_allclose(np.sum(of_ranks, 0)[:, :3], np.array(serial)[:, :3], rtol=1e-4)
+    np.testing.assert_allclose(np.sum(of_ranks[:2], 0)[:, 3], np.array(serial)[:, 3], rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("case", "words", "steps"),
+    [
+        ("damaged", "batch 3 is damaged", 3),
+        ("damaged by a worker", "batch 3 is damaged", 3),
+        ("not there", "at least one batch", 0),
+        ("other rows", "differ in their number of rows", 3),
+        (
+            "early",
+            "",
+            7,
+        ),  # of the second epoch, the first two batches that Keras keeps, and two ends
+        ("stopped", "", 2),
+    ],
+)
+def test_however_reading_ends_it_does_so_on_all_ranks_and_they_go_on(
+    case: str, words: str, steps: int, pool_of: Any
+) -> None:
+    results = pool_of(2).run(read_by_master.end_of, case)
+    for error, steps_run, losses in results:
+        assert words in error
+        assert bool(error) == bool(words)
+        assert steps_run == steps
+        assert losses == results[0][2]

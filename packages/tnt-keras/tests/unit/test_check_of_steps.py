@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.requests import Alone, Request
+from tnt_keras.partition.reshard import Alone, Request
 from tnt_keras.partition.rules import registry
 from tnt_keras.step.check import compare_with_serial, why_not_compared
 from tnt_keras.step.owner import StepOptions

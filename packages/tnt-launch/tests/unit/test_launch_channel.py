@@ -9,10 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.hosts.authentication import Client, Server
-from tnt_launch.hosts.channel import BEAT_S, SILENCE_S, Channel
-from tnt_launch.hosts.frames import (
+from tnt_launch.hosts.channel import (
+    BEAT_S,
     MAX_NOISE,
     PREAMBLE,
+    SILENCE_S,
+    Channel,
     Frame,
     FrameAuthenticator,
     FrameError,

@@ -9,9 +9,9 @@ import pytest
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.plan_text import render_plan
+from tnt_launch.planning.rank_environment import MachineFile
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.transports import MachineFile
 from tnt_launch.running.job_files import machine_file_written
 
 JOB = "0123456789abcdef"

@@ -55,8 +55,18 @@ def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Ite
     if transformation.depends_on_cores:
         text = transformation.text
         yield f"the order of {text} depends on the number of cores; give cycle_length"
-    if transformation.kind is Kind.GENERATOR and "random" in transformation.function_contents:
+    if _draws_by_python_in_order(transformation):
         yield f"the Python code of {transformation.text} draws random numbers and sets no seed"
+
+
+def _draws_by_python_in_order(transformation: Transformation) -> bool:
+    """Return whether Python code draws numbers by which ranks differ, and the serial run does not.
+
+    Where calls overtake each other, no run draws the same again.
+    """
+    is_in_order = transformation.kind is Kind.GENERATOR or transformation.calls_in_order
+    contents = transformation.function_contents
+    return "random" in contents and not contents.isdisjoint({"generator", "python"}) and is_in_order
 
 
 def _faults_of_decisions(transformation: Transformation) -> Iterator[str]:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_data.tensorflow_private import TracedFunction, definition_of
+from tnt_data.functions.python_code import draws_random_numbers
+from tnt_data.tensorflow_private import TracedFunction, definition_of, python_code_of
 
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
@@ -53,6 +54,8 @@ def _contents_of_nodes(nodes: Any) -> Iterator[str]:
             yield "shuffle"
         elif node.op in _PYTHON_OPS:
             yield "python"
+            if draws_random_numbers(python_code_of(node)):
+                yield "random"
         elif _draws(node):
             if node.op == "RandomShuffle":
                 yield "permutes"

@@ -7,14 +7,16 @@ from typing import Any
 
 import tensorflow as tf
 
+import tnt_data
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import InputArguments, Keywords
 from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.inputs.master_reader import MasterBatches, MasterInput
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.own_loops import loop_over_parts
 
-_KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size")
+_KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")
 _PART = "_tnt_part"
 
 
@@ -25,7 +27,7 @@ class DistributedDataset:
         dataset: Of micro-batches; on one rank of whole batches.
     """
 
-    def __init__(self, dataset: tf.data.Dataset) -> None:
+    def __init__(self, dataset: tf.data.Dataset | MasterBatches) -> None:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[Any]:
@@ -61,7 +63,7 @@ class DistributedDataset:
     def element_spec(self) -> Any:
         """What elements look like: those of the dataset itself, with some of the rows."""
         spec = self._dataset.element_spec
-        return spec if get_size() == 1 else spec.data
+        return spec.data if isinstance(spec, tnt_data.MicroBatch) else spec
 
 
 def part_of(tensor: Any) -> tuple[int, int] | None:
@@ -74,7 +76,7 @@ def part_of(tensor: Any) -> tuple[int, int] | None:
 
 @collective_call("data.distribute")
 def distribute(
-    dataset: tf.data.Dataset, *, micro_batch_size: int | None = None
+    dataset: tf.data.Dataset, *, micro_batch_size: int | None = None, read: str | None = None
 ) -> DistributedDataset:
     """Share a dataset between ranks, for a training loop of one's own. Collective.
 
@@ -96,6 +98,8 @@ def distribute(
         dataset: Batched with the global batch size, the same on all ranks. A `shuffle` without a
             seed is given the one that all ranks have.
         micro_batch_size: For an unbatched dataset, the samples of each rank in a step.
+        read: "rank 0" or "all": which ranks read the dataset, as `tnt_read` of `fit`. If it is one,
+            all must read to the end, or leave a loop after the same element.
 
     Returns:
         What can be iterated over any number of times; a new order for each, if it is shuffled.
@@ -112,6 +116,7 @@ def distribute(
         )
     set_up_process()
     given = InputArguments(
-        dataset, micro_batch_size=micro_batch_size, keywords=_KEYWORDS, may_differ=False
+        dataset, micro_batch_size=micro_batch_size, read=read, keywords=_KEYWORDS, may_differ=False
     )
-    return DistributedDataset(distribute_input(given).data)
+    data = distribute_input(given).data
+    return DistributedDataset(data.get_tf_dataset() if isinstance(data, MasterInput) else data)

@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
+from tnt_keras.step.data_check import EndOfData
 from tnt_keras.step.owner import step_scope
 from tnt_keras.step.replicas import (
     check_replicas_in_turn,

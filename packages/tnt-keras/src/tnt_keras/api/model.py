@@ -24,7 +24,7 @@ from tnt_keras.keras_hooks.class_swap import (
     without_mixins,
 )
 from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
-from tnt_keras.process.other_distribution import (
+from tnt_keras.process.framework import (
     check_no_strategy,
     check_not_distributed_otherwise,
     class_for_errors,

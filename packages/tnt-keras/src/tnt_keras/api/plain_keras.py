@@ -22,10 +22,8 @@ _Function = Callable[..., Any]
 def watch_plain_keras() -> None:
     """Tell of plain models that are fitted, and of files that only the master sees. Local.
 
-    On one rank nothing is changed. On several, code that AutoGraph generates is left in no file.
+    It asks for no rank now: what a process imports, its forks have, which may be ranks of a job.
     """
-    if get_size() == 1:
-        return
     keep_generated_code_in_memory()
     keras.Model.fit = _warning_of_plain_models(keras.Model.fit)
     _replace_in_all_modules(
@@ -36,7 +34,7 @@ def watch_plain_keras() -> None:
 def _warning_of_plain_models(fit: _Function) -> _Function:
     @functools.wraps(fit)
     def fit_and_tell(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not hasattr(self, "_tnt_owner"):
+        if get_size() > 1 and not hasattr(self, "_tnt_owner"):
             _warn_once()
         return fit(self, *args, **kwargs)
 

@@ -21,7 +21,7 @@ from tnt_keras.api.model import Model
 from tnt_keras.api.save import UsedLayers, make_files_whole
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.process.former_options import check_probe
-from tnt_keras.process.other_distribution import check_no_strategy
+from tnt_keras.process.framework import check_no_strategy
 from tnt_keras.process.output import logger, print
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process

@@ -11,7 +11,7 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.callbacks.communication_report import STEPS
-from tnt_keras.callbacks.writers import folder_of_all_ranks
+from tnt_keras.callbacks.ranks import folder_of_all_ranks
 from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress

@@ -14,7 +14,7 @@ from tnt_keras.calls.current_call import Call, on_one_rank, running, user_frames
 from tnt_keras.calls.errors import cause_of
 from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
-from tnt_keras.process.other_distribution import check_no_strategy
+from tnt_keras.process.framework import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])

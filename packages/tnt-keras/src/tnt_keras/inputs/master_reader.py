@@ -58,14 +58,14 @@ class MasterInput(DataAdapter):
     def __init__(self, make_adapter: Callable[[], Any], *, may_differ: bool = False) -> None:
         self._make_adapter = make_adapter
         self._may_differ = may_differ
-        self._adapter: Any = None
-        self._spec: Any = None
+        self._adapter: Any = None  # of the master rank
+        self._opened: tuple[Any, int | None] | None = None  # specs of a batch, their number
 
     def get_tf_dataset(self) -> MasterBatches:
         """Return what yields this rank's rows of each batch. Collective if it is the first call."""
-        self._open()
+        spec, number = self._open()
         dataset = self._dataset() if is_master_rank() else None
-        return MasterBatches(dataset, self._spec, may_differ=self._may_differ)
+        return MasterBatches(dataset, spec, number, may_differ=self._may_differ)
 
     @property
     def num_batches(self) -> int | None:
@@ -87,13 +87,14 @@ class MasterInput(DataAdapter):
         """Stop workers. Collective."""
         _of_master("end an epoch", lambda: self._adapter.on_epoch_end())
 
-    def _open(self) -> None:
-        if self._spec is None:
-            self._spec = _of_master("read the first batches", self._first_spec)
+    def _open(self) -> tuple[Any, int | None]:
+        if self._opened is None:
+            self._opened = _of_master("read the first batches", self._look)
+        return self._opened
 
-    def _first_spec(self) -> Any:
+    def _look(self) -> tuple[Any, int | None]:
         self._adapter = self._make_adapter()
-        return _without_optional(self._dataset().element_spec)
+        return _without_optional(self._dataset().element_spec), self._adapter.num_batches
 
     def _dataset(self) -> tf.data.Dataset:
         return tnt_data.without_autotuning(self._adapter.get_tf_dataset())
@@ -102,15 +103,27 @@ class MasterInput(DataAdapter):
 class MasterBatches:
     """This rank's rows of the batches of a dataset, which only the master rank is given.
 
-    `element_spec` is that of the batches.
+    `element_spec` is that of the batches, `number` how many there are, None if that is not known.
     """
 
     def __init__(
-        self, dataset: tf.data.Dataset | None, element_spec: Any, *, may_differ: bool
+        self,
+        dataset: tf.data.Dataset | None,
+        element_spec: Any,
+        number: int | None,
+        *,
+        may_differ: bool,
     ) -> None:
         self.element_spec = element_spec
+        self._number = number
         self._dataset = dataset
         self._may_differ = may_differ
+
+    def __len__(self) -> int:
+        """Return the number of batches; a `TypeError` if it is not known. Local."""
+        if self._number is None:
+            raise TypeError("The number of batches is infinite or not known.")
+        return self._number
 
     def __iter__(self) -> RowsOfBatches:
         """Begin to read the dataset. Local."""

@@ -82,11 +82,7 @@ def _called(graph: Any, function: Any) -> CalledFunction:
 
 
 def made_outside(**options: Any) -> tf.Variable:
-    """Make a variable outside of the graph that is traced, which does not notice. Local.
-
-    Args:
-        **options: Of `tf.Variable`.
-    """
+    """Make a `tf.Variable` outside of the graph that is traced, which does not notice. Local."""
     check_version()
     traced = tf.compat.v1.get_default_graph()  # also in `tf.init_scope`, as far as creators go
     creators = traced._variable_creator_stack
@@ -101,13 +97,13 @@ def made_outside(**options: Any) -> tf.Variable:
 def keep_generated_code_in_memory() -> None:
     """Remove the file of each function that AutoGraph generates as soon as it is read. Local.
 
-    AutoGraph removes them when Python ends, which a rank that is killed does not.
+    AutoGraph removes them when Python ends, but not those of a rank that is killed.
     """
-    check_version()
     for name, module in list(sys.modules.items()):
         if name.startswith("__autograph_generated_file"):
             _move_into_memory(str(module.__file__))
-    _loader.load_source = _load_into_memory
+    if _load_source is not None:
+        _loader.load_source = _load_into_memory
 
 
 def _load_into_memory(source: str, delete_on_exit: bool) -> tuple[Any, str]:

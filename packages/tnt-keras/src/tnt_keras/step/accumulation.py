@@ -31,7 +31,7 @@ from tnt_keras.calls.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
-from tnt_keras.partition.flat_graph import Node
+from tnt_keras.partition.graph import Node
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import is_master_rank
 

@@ -18,9 +18,8 @@ import tensorflow as tf
 from tnt_keras.calls.agree import first_difference, of_master, require_same
 from tnt_keras.calls.errors import DifferentWeightsError
 from tnt_keras.calls.messages import allgather, broadcast
-from tnt_keras.keras_hooks.attributes import in_attributes
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed
+from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed, in_attributes
 from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.owner import StepOwner

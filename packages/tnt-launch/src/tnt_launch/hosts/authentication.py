@@ -21,8 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.channel import Channel
-from tnt_launch.hosts.frames import Frame, FrameAuthenticator
+from tnt_launch.hosts.channel import Channel, Frame, FrameAuthenticator
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import JOB_SECRET
 

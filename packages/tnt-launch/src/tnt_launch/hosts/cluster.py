@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.children import Children
-from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.remote_agent import RemoteAgent
 from tnt_launch.log import HANDLER, LOGGER
 from tnt_launch.planning.host_facts import (

@@ -15,9 +15,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.channel import Channel, Frame
 from tnt_launch.hosts.children import Children
-from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.remote_agent import LOST
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream

@@ -9,8 +9,7 @@ import time
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.authentication import Client
-from tnt_launch.hosts.channel import Channel
-from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.channel import Channel, Frame
 from tnt_launch.hosts.host_agent import HostAgent, JoiningHost
 from tnt_launch.hosts.rendezvous import RENDEZVOUS_S
 from tnt_launch.log import LOGGER, write_to_stderr

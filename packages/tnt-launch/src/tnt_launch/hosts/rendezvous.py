@@ -14,9 +14,8 @@ from typing import Any
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.authentication import Server
-from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.channel import Channel, Frame
 from tnt_launch.hosts.cluster import Cluster
-from tnt_launch.hosts.frames import Frame
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.addresses import address_on, own_addresses
 from tnt_launch.planning.host_facts import version_difference

@@ -7,12 +7,12 @@ import os
 from tnt_launch.log import LOGGER, configure_logging, write_to_stderr
 from tnt_launch.planning.host_facts import inspect_host
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, read_settings
 from tnt_launch.planning.spec import (
     LaunchSpec,
     check_program,
 )
-from tnt_launch.planning.transports import make_job_secret
 from tnt_launch.planning.variables import LOG_LEVEL
 
 

@@ -6,14 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tnt_launch.planning import transports
 from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
-from tnt_launch.planning.rank_environment import RankPlace, rank_environment, tensorflow_log_level
+from tnt_launch.planning.rank_environment import (
+    MachineFile,
+    RankPlace,
+    machines_of,
+    plan_machine_file,
+    rank_environment,
+    rendezvous_of,
+    tensorflow_log_level,
+)
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.transports import MachineFile
 from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
@@ -109,8 +115,8 @@ def make_plan(
         size=sum(ranks.per_host),
         num_nodes=len(hosts),
         uses_gpus=ranks.uses_gpus,
-        machines=transports.machines_of(settings, hosts, ranks.per_host),
-        rendezvous=transports.rendezvous_of(settings, hosts, job_id, job_secret),
+        machines=machines_of(settings, hosts, ranks.per_host),
+        rendezvous=rendezvous_of(settings, hosts, job_id, job_secret),
     )
     bindings = [
         bind(spec, host, local_size, ranks.uses_gpus)
@@ -172,9 +178,7 @@ def _plan_host(
 ) -> HostPlan:
     local_size = len(binding.ranks)
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
-    file = transports.plan_machine_file(
-        host.temporary_directory, job.job_id, node_rank, job.machines
-    )
+    file = plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tnt_launch.log import LOGGER
-from tnt_launch.planning.transports import MachineFile
+from tnt_launch.planning.rank_environment import MachineFile
 from tnt_launch.running.processes import PROC, start_of, state_of
 
 _SUFFIX = ".json"

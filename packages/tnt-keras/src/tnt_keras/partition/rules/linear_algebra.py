@@ -1,17 +1,44 @@
-"""Operations on the last axes, as on a batch of matrices or of vectors."""
+"""Matrices: products and Einstein sums, and operations on the last axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tnt_keras.partition.placement import REPLICATED, Placement, Shape
-from tnt_keras.partition.rules.axis_labels import (
-    Labels,
-    along_one_label,
-    broadcast_labels,
-    known_shapes,
-)
+from tnt_keras.partition.rules.labels import Labels, along_one_label, broadcast_labels
 from tnt_keras.partition.rules.registry import Decision, Operation, rule
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape
+
+
+@rule("MatMul SparseMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3")
+def _product(operation: Operation) -> Decision | None:
+    names = (
+        ("adj_x", "adj_y") if operation.type.startswith("Batch") else ("transpose_a", "transpose_b")
+    )
+    first_turned, second_turned = (operation.attributes[name] for name in names)
+    batches = [broadcast_labels(shape[:-2]) for shape in operation.shapes]
+    matrices = (
+        ["inner", "row"] if first_turned else ["row", "inner"],
+        ["column", "inner"] if second_turned else ["inner", "column"],
+    )
+    inputs = [[*batch, *matrix] for batch, matrix in zip(batches, matrices, strict=True)]
+    batch = range(-max(map(len, batches)), 0)
+    return along_one_label(operation, inputs, [[*batch, "row", "column"]], total=PARTIAL)
+
+
+@rule("Einsum")
+def _einstein_sum(operation: Operation) -> Decision | None:
+    """Axes of the ellipsis are aligned from the last of them, with broadcasting."""
+    left, right = operation.attributes["equation"].decode().split("->")
+    inputs, longest = [], 0
+    for term, shape in zip(left.split(","), operation.shapes, strict=True):
+        head, _, tail = term.partition("...")
+        ellipsis = broadcast_labels(shape[len(head) : len(shape) - len(tail)])
+        inputs.append([*head, *ellipsis, *tail])
+        longest = max(longest, len(ellipsis))
+    head, dots, tail = right.partition("...")
+    output = [*head, *(range(-longest, 0) if dots else ()), *tail]
+    return along_one_label(operation, inputs, [output], total=PARTIAL)
+
 
 # How many axes of each input and output are worked on. Further inputs are numbers for all.
 _WORKED_ON = {
@@ -82,13 +109,10 @@ def _batch(
     `inputs` and `outputs` say how many axes are worked on, None for an output that is empty
     instead; further inputs have no rows.
     """
-    shapes = known_shapes(operation)
-    if shapes is None:
-        return None
+    shapes = operation.shapes
     labels: list[Labels] = [broadcast_labels(s, n) for s, n in zip(shapes, inputs, strict=False)]
     batch = max(len(shape) - n for shape, n in zip(shapes, inputs, strict=False))
     results: list[Labels | Placement] = [
         REPLICATED if n is None else [*range(-batch, 0), *[None] * n] for n in outputs
     ]
-    operands: list[Labels] = [[] for _ in shapes[len(inputs) :]]
-    return along_one_label(operation, [*labels, *operands], results)
+    return along_one_label(operation, [*labels, *[()] * (len(shapes) - len(inputs))], results)

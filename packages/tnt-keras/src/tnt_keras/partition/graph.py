@@ -1,20 +1,25 @@
-"""The traced graph as a list of nodes: calls are inlined, and what nobody needs is left out."""
+"""The traced graph as a list of nodes: calls are inlined, and what nobody needs is left out.
+
+Calls of local regions, functions that each lane applies to its own rows, stay what they are.
+"""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private_tensorflow import called_function
-from tnt_keras.partition.local_region import CALLS, has_second_derivatives, is_local_region
 from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
 
 ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
 """Operations whose outputs are their inputs."""
+_CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 _CONDS = {"If", "StatelessIf"}
 _NOTHING = {"Const", "Identity", "NoOp", "Placeholder"}
 _NO_EFFECT = {
@@ -38,34 +43,25 @@ _NO_EFFECT = {
     "RandomUniformInt",
     "TruncatedNormal",
 }
+_LOCAL_REGION = "tnt_keras.local_region"
+_numbers = itertools.count()
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
 
 
+@dataclasses.dataclass(slots=True, eq=False)
 class Node:
-    """An operation of the traced step. Each inlined copy of an operation is a node of its own.
+    """An operation of the traced step. Each inlined copy of an operation is a node of its own."""
 
-    `type` is "Argument" for an input of the graph, without `operation`. The name, unique in the
-    step, begins with those of the calls that it was inlined from. `shapes` are those of outputs as
-    traced, for any batch; `body` is the graph of a local region; `index` is the place in the order
-    of the trace.
-    """
-
-    __slots__ = (
-        "attributes", "body", "controls", "dtypes", "index",
-        "inputs", "name", "operation", "shapes", "type",
-    )  # fmt: skip
-
-    def __init__(self, kind: str, name: str, operation: Any, index: int) -> None:
-        self.type = kind
-        self.name = name
-        self.operation = operation
-        self.index = index
-        self.inputs: list[Edge] = []
-        self.controls: list[Node] = []
-        self.attributes = Attributes({})
-        self.dtypes: list[tf.DType] = []
-        self.shapes: list[tf.TensorShape] = []
-        self.body: Any = None
+    type: str  # "Argument" for an input of the graph, without `operation`
+    name: str  # unique in the step: it begins with those of the calls that it was inlined from
+    operation: Any
+    index: int  # the place in the order of the trace
+    inputs: list[Edge] = dataclasses.field(default_factory=list)
+    controls: list[Node] = dataclasses.field(default_factory=list)
+    attributes: Attributes = dataclasses.field(default_factory=lambda: Attributes({}))
+    dtypes: list[tf.DType] = dataclasses.field(default_factory=list)
+    shapes: list[tf.TensorShape] = dataclasses.field(default_factory=list)  # for any batch
+    body: Any = None  # the graph of a local region
 
     @property
     def has_effect(self) -> bool:
@@ -76,8 +72,8 @@ class Node:
         return f"{self.type} {self.name}"
 
 
-Edge = tuple[Node, int]
-Decide = Callable[[Node], bool | None]
+Edge: TypeAlias = tuple[Node, int]
+Decide: TypeAlias = Callable[[Node], bool | None]
 
 
 class FlatGraph:
@@ -90,11 +86,14 @@ class FlatGraph:
 
     def __init__(self, graph: Any, decide: Decide | None = None, *, is_step: bool = False) -> None:
         self._decide = decide
-        self._keeps_regions = is_step and not has_second_derivatives(graph)
+        self._keeps_regions = is_step and not _has_second_derivatives(graph)
         self._counter = 0
         self._attributes: dict[Any, dict[str, Any]] = {}
         self._all: list[Node] = []
-        self.arguments = [self._argument(tensor.op.name, tensor) for tensor in graph.inputs]
+        self.arguments = [
+            Node("Argument", t.op.name, None, -1, dtypes=[t.dtype], shapes=[t.shape])
+            for t in graph.inputs
+        ]
         outputs, _ = self._inline(graph, [(a, 0) for a in self.arguments], "", [])
         self.outputs = [_returned(edge) for edge in outputs]
         self.nodes = _needed(self._all, self.outputs)
@@ -112,11 +111,6 @@ class FlatGraph:
         reduced.outputs = []
         reduced.nodes = _needed([n for n in self.nodes if n not in excluded], [])
         return reduced
-
-    def _argument(self, name: str, tensor: Any) -> Node:
-        node = Node("Argument", name, None, -1)
-        node.dtypes, node.shapes = [tensor.dtype], [tensor.shape]
-        return node
 
     def _inline(
         self, graph: Any, arguments: Sequence[Edge], prefix: str, entry: Sequence[Node]
@@ -164,36 +158,31 @@ class FlatGraph:
                 sources[tensor.name] = edge
         return [sources[t.name] for t in graph.outputs], added
 
-    def _is_region(self, function: Any) -> bool:
-        return self._keeps_regions and is_local_region(function)
-
     def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
         if self._decide is None:
             return None
-        node = Node(operation.type, operation.name, operation, self._counter)
-        node.inputs = inputs
-        taken = self._decide(node)
+        taken = self._decide(Node(operation.type, operation.name, operation, self._counter, inputs))
         if taken is None:
             return None
         name = operation.get_attr("then_branch" if taken else "else_branch").name
         return called_function(operation.graph, name).graph
 
     def _node(self, operation: Any, prefix: str, inputs: list[Edge]) -> Node:
-        node = Node(operation.type, prefix + operation.name, operation, self._counter)
+        node = Node(operation.type, prefix + operation.name, operation, self._counter, inputs)
         self._counter += 1
-        node.inputs = inputs
         node.attributes = Attributes(self._attributes[operation.graph].get(operation.name, {}))
         node.dtypes = [t.dtype for t in operation.outputs]
         node.shapes = [t.shape for t in operation.outputs]
-        if operation.type in CALLS:
+        if operation.type in _CALLS:
             node.body = function_of(node, node.attributes["f"].name).graph
         return node
 
     def _body_to_inline(self, operation: Any) -> Any:
         """Return the graph that an operation calls, None if it is a local region or no call."""
-        if operation.type in CALLS:
+        if operation.type in _CALLS:
             function = called_function(operation.graph, operation.get_attr("f").name)
-            return None if self._is_region(function) else function.graph
+            is_kept = self._keeps_regions and _is_local_region(function)
+            return None if is_kept else function.graph
         if definition(operation.type) is None:
             return called_function(operation.graph, operation.type).graph
         return None
@@ -210,6 +199,36 @@ def _assertion(operation: Any) -> Any:
     arguments = zip(failed.inputs, operation.inputs[1:], strict=True)
     same = [inner for inner, outer in arguments if outer is operation.inputs[0]]
     return failed if all(any(c is t for t in same) for c in conditions) else None
+
+
+def local_region(function: Callable[..., Any]) -> Any:
+    """Return a function, without captures, that lanes apply to their own rows. Local."""
+    # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
+    # functions of one name for implementations of one interface: so each has a name of its own.
+    name = f"{_LOCAL_REGION}.{next(_numbers)}"
+    return tf.function(function, autograph=False, experimental_attributes={"api_implements": name})
+
+
+def _is_local_region(function: Any) -> bool:
+    """Return whether a function is a local region, or the gradient of one."""
+    attributes = function.definition.attr
+    return bool(attributes["api_implements"].s.decode().startswith(_LOCAL_REGION))
+
+
+def _has_second_derivatives(graph: Any) -> bool:
+    """Return whether a graph takes derivatives of the gradients of local regions."""
+    for operation in graph.get_operations():
+        if operation.type in _CALLS:
+            function = called_function(graph, operation.get_attr("f").name)
+            attributes = function.definition.attr
+            is_gradient = attributes["forward_function_name"].s
+            if (
+                _is_local_region(function)
+                and is_gradient
+                and attributes["backward_function_name"].s
+            ):
+                return True
+    return False
 
 
 def function_of(node: Node, name: str) -> Any:
@@ -283,5 +302,5 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
     return [n for n in nodes if n in needed]
 
 
-def _unique(nodes: Any) -> list[Node]:
+def _unique(nodes: Iterable[Node]) -> list[Node]:
     return list(dict.fromkeys(nodes))
