@@ -1,6 +1,7 @@
 """Find GoogleTest, or fetch Debian's build of it, for machines where nobody may install packages.
 
-GoogleTest is on no Python package index. Debian and Ubuntu have it as `libgtest-dev`; `apt-get`
+GoogleTest is on no Python package index, and CMake's FetchContent would need GitHub, which machines
+that run the checks may not reach. Debian and Ubuntu have it as `libgtest-dev`; `apt-get`
 can download a package without root when its lists and cache are kept in a folder of one's own.
 `python tools/googletest.py FOLDER` prints the prefix below which `include/gtest` lies, and fills
 FOLDER only where the system has none.

@@ -71,7 +71,7 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
-    from tnt_launch.planning.on_this_host import plan_on_this_host
+    from tnt_launch.planning.plan import plan_on_this_host
 
     plan = plan_on_this_host(spec)
     if is_dry_run:

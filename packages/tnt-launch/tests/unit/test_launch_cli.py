@@ -11,9 +11,11 @@ import pytest
 from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.launch import launch
+from tnt_launch.planning.grammar import Boolean
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_spec, parse_arguments
 from tnt_launch.planning.parser import make_parser
+from tnt_launch.planning.variables import USER_VARIABLES
 
 HEAVY_MODULES = (
     *("tensorflow", "numpy", "logging", "subprocess", "ctypes", "importlib.metadata"),
@@ -297,6 +299,14 @@ def test_words_of_options_may_be_written_in_any_case_and_with_blanks_around():
         "TNT_WIRE_DTYPE": "none",
         "TNT_PROBE": "off",
     }
+
+
+@pytest.mark.parametrize(
+    "variable", [one for one in USER_VARIABLES if one.option and isinstance(one.kind, Boolean)]
+)
+def test_a_switch_sets_its_variable_and_nothing_without_it(variable):
+    assert spec_of(variable.option.name, "a.py").settings == {variable.name: True}
+    assert spec_of("a.py").settings == {}
 
 
 def test_the_version_is_three_lines(capsys):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.number_of_ranks import choose_ranks, ranks_of_hosts
+from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
 
 COUNT = st.integers(min_value=1, max_value=256)
 
@@ -14,35 +14,34 @@ COUNT = st.integers(min_value=1, max_value=256)
 @given(num_gpus=COUNT)
 def test_every_gpu_gets_a_rank_if_no_number_is_given(num_gpus):
     choice = choose_ranks(True, None, num_gpus)
-    assert (choice.per_node, choice.gpus_per_node, choice.warning) == (num_gpus, num_gpus, "")
+    assert choice == JobRanks((num_gpus,), uses_gpus=True)
 
 
 @pytest.mark.parametrize("asked", [None, 1, 2])
 def test_no_gpu_on_a_host_without_one_is_noted_and_no_warning(asked):
     choice = choose_ranks(True, asked, 0)
-    assert (choice.per_node, choice.gpus_per_node, choice.warning) == (asked or 1, 0, "")
-    assert "no GPU found" in choice.note
+    assert (choice.per_host, choice.uses_gpus, choice.warnings) == ((asked or 1,), False, ())
+    assert "no GPU found" in choice.notes[0]
 
 
 @given(asked=COUNT, spare=st.integers(0, 10))
 def test_enough_gpus_are_used(asked, spare):
     choice = choose_ranks(True, asked, asked + spare)
-    assert (choice.per_node, choice.gpus_per_node, choice.warning) == (asked, asked, "")
+    assert choice == JobRanks((asked,), uses_gpus=True)
 
 
 @given(asked=COUNT.filter(lambda count: count > 1), num_gpus=st.integers(0, 254))
 def test_too_few_gpus_are_not_used_at_all_and_warned_about(asked, num_gpus):
     num_gpus = 1 + num_gpus % (asked - 1)
     choice = choose_ranks(True, asked, num_gpus)
-    assert (choice.per_node, choice.gpus_per_node) == (asked, 0)
-    assert "all ranks run on CPUs" in choice.warning
+    assert (choice.per_host, choice.uses_gpus) == ((asked,), False)
+    assert "all ranks run on CPUs" in choice.warnings[0]
 
 
 @given(asked=st.none() | COUNT, num_gpus=st.integers(0, 300))
 def test_refused_gpus_are_never_used_and_never_warned_about(asked, num_gpus):
     choice = choose_ranks(False, asked, num_gpus)
-    assert (choice.per_node, choice.gpus_per_node, choice.warning) == (asked or 1, 0, "")
-    assert choice.note == ""
+    assert choice == JobRanks((asked or 1,), uses_gpus=False)
 
 
 def test_more_gpus_than_ranks_allowed_need_a_number():
@@ -59,10 +58,10 @@ def ranks_of(*slots, allow_gpus=True, asked=None, gpus=None):
 def test_equal_hosts_without_slots_follow_the_rules_of_one_host(asked, num_gpus, allow_gpus):
     one = choose_ranks(allow_gpus, asked, num_gpus)
     job = ranks_of(None, None, allow_gpus=allow_gpus, asked=asked, gpus=[num_gpus] * 2)
-    assert job.per_host == (one.per_node,) * 2
-    assert job.uses_gpus == (one.gpus_per_node > 0)
-    assert bool(job.warnings) == bool(one.warning)
-    assert bool(job.notes) == bool(one.note)
+    assert job.per_host == one.per_host * 2
+    assert job.uses_gpus == one.uses_gpus
+    assert bool(job.warnings) == bool(one.warnings)
+    assert bool(job.notes) == bool(one.notes)
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,11 @@ from tnt_launch.hosts.launch import plan_on_hosts
 from tnt_launch.hosts.ssh import SshCluster
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, own_version
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.on_this_host import settings_and_log
 from tnt_launch.planning.options import hosts_of, read_number_of_ranks, settings_of
 from tnt_launch.planning.parser import Parser, add_host_options, add_number_of_ranks
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.planning.rank_environment import make_job_secret
-from tnt_launch.planning.settings import Settings, read_settings
+from tnt_launch.planning.settings import Settings, read_settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, working_folder
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
 from tnt_launch.running.agent import Hosts, ThisHost

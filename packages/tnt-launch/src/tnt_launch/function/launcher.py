@@ -15,7 +15,7 @@ from types import FrameType
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.call_folder import CallFolder
 from tnt_launch.output.report import RankEnd
-from tnt_launch.planning.on_this_host import plan_on_this_host
+from tnt_launch.planning.plan import plan_on_this_host
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.running.execute import JobEnd, run_job
 

@@ -12,10 +12,9 @@ from tnt_launch.hosts.rendezvous import RendezvousCluster
 from tnt_launch.hosts.ssh import SshCluster, carried_environment
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, inspect_host
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
-from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan, tell_remarks
 from tnt_launch.planning.rank_environment import make_job_secret
-from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, Rendezvous, check_program
 from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.execute import execute

@@ -10,16 +10,16 @@ from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 
 
 @dataclass(frozen=True)
-class RankChoice:
-    """The outcome of `choose_ranks`."""
+class JobRanks:
+    """How many ranks the hosts of a job get."""
 
-    per_node: int
-    gpus_per_node: int  # 0 if the ranks run on CPUs
-    warning: str = ""
-    note: str = ""
+    per_host: tuple[int, ...]  # in the order of the hosts, each at least 1
+    uses_gpus: bool
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
-def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoice:
+def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> JobRanks:
     """Decide how many ranks run on a host. Pure.
 
     | GPUs allowed | ranks asked for | GPUs   | ranks per host | device |
@@ -33,32 +33,21 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> RankChoi
     | no           | p               | any    | p              | CPU    |
     """
     if not allow_gpus:
-        return RankChoice(asked or 1, 0)
+        return JobRanks((asked or 1,), False)
     if num_gpus == 0:
         per_node = asked or 1
         where = "one rank runs on the CPU" if per_node == 1 else f"{per_node} ranks run on CPUs"
-        return RankChoice(per_node, 0, note=f"no GPU found: {where}")
+        return JobRanks((per_node,), False, notes=(f"no GPU found: {where}",))
     per_node = num_gpus if asked is None else asked
     if per_node > MAX_RANKS_PER_NODE:
         raise LaunchError(f"{num_gpus} GPUs found: give -n N with N <= {MAX_RANKS_PER_NODE}.")
     if num_gpus >= per_node:
-        return RankChoice(per_node, per_node)
-    return RankChoice(
-        per_node,
-        0,
-        warning=f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
-        f"run on CPUs. Give --no-gpu if this is what you want.",
+        return JobRanks((per_node,), True)
+    warning = (
+        f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
+        f"run on CPUs. Give --no-gpu if this is what you want."
     )
-
-
-@dataclass(frozen=True)
-class JobRanks:
-    """The outcome of `ranks_of_hosts`."""
-
-    per_host: tuple[int, ...]  # in the order of the hosts, each at least 1
-    uses_gpus: bool
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    return JobRanks((per_node,), False, (warning,))
 
 
 def ranks_of_hosts(
@@ -73,11 +62,11 @@ def ranks_of_hosts(
         choose_ranks(allow_gpus, asked if asked is not None else host.slots, count)
         for host, count in zip(hosts, num_gpus, strict=True)
     ]
-    per_host = tuple(choice.per_node for choice in choices)
+    per_host = tuple(choice.per_host[0] for choice in choices)
     short = [
-        f"{host.name} ({count} for {choice.per_node})"
+        f"{host.name} ({count} for {choice.per_host[0]})"
         for host, choice, count in zip(hosts, choices, num_gpus, strict=True)
-        if choice.gpus_per_node == 0
+        if not choice.uses_gpus
     ]
     of_gpus = ""
     if allow_gpus and short and any(num_gpus):

@@ -1,4 +1,4 @@
-"""The plan of a launch: data that says everything about every process, and nothing else."""
+"""The plan of a launch: data that says everything about every process."""
 
 from __future__ import annotations
 
@@ -6,20 +6,22 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tnt_launch.log import LOGGER, write_to_stderr
 from tnt_launch.planning.binding import HostBinding, bind
-from tnt_launch.planning.host_facts import HostFacts
+from tnt_launch.planning.host_facts import HostFacts, inspect_host
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
 from tnt_launch.planning.rank_environment import (
     MachineFile,
     RankPlace,
     machines_of,
+    make_job_secret,
     plan_machine_file,
     rank_environment,
     rendezvous_of,
     tensorflow_log_level,
 )
-from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.settings import Settings, settings_and_log
+from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
@@ -164,13 +166,7 @@ def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
     num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
-    choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
-    return JobRanks(
-        (choice.per_node,),
-        choice.gpus_per_node > 0,
-        tuple(filter(None, [choice.warning])),
-        tuple(filter(None, [choice.note])),
-    )
+    return choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
 
 
 def _plan_host(
@@ -201,3 +197,24 @@ def _plan_host(
 def make_job_id() -> str:
     """Draw the name of a new job: 16 hexadecimal digits."""
     return os.urandom(8).hex()
+
+
+def tell_remarks(spec: LaunchSpec, plan: LaunchPlan) -> None:
+    """Log what a plan has to tell the user, and where ranks are kept if the user wants that."""
+    for warning in plan.warnings:
+        LOGGER.warning(warning)
+    for note in plan.notes:
+        LOGGER.info(note)
+    if spec.report_bindings:
+        for rank in plan.ranks:
+            write_to_stderr(f"tarantella: {rank.binding()}\n".encode(errors="backslashreplace"))
+
+
+def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
+    """Plan a job with this process's environment and folder, and log what the plan remarks."""
+    check_program(spec)
+    settings = settings_and_log(spec)
+    host = inspect_host(settings, os.environ, spec.allow_gpus)
+    plan = make_plan(spec, settings, [host], os.environ, make_job_id(), make_job_secret())
+    tell_remarks(spec, plan)
+    return plan

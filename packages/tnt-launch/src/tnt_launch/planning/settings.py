@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.log import configure_logging
 from tnt_launch.planning.grammar import Variable, warnings_of_unknown
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import (
     ALL_NAMES,
     FUSION_THRESHOLD,
     FUSION_THRESHOLD_KB,
+    LOG_LEVEL,
     USER_VARIABLES,
 )
 
@@ -60,6 +63,15 @@ def read_settings(spec: LaunchSpec, environment: Mapping[str, str]) -> Settings:
     names = {**environment, **exports}
     settings = Settings(values, exports, tuple(warnings_of_unknown(names, ALL_NAMES)))
     _check_fusion_threshold(settings)
+    return settings
+
+
+def settings_and_log(spec: LaunchSpec) -> Settings:
+    """Read the settings with this process's environment, and set the log up by them."""
+    settings = read_settings(spec, os.environ)
+    log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
+    for remark in spec.remarks:
+        log.debug(remark)
     return settings
 
 
