@@ -11,10 +11,15 @@ import tnt_data
 from tnt_keras.calls.errors import DifferentInputError
 from tnt_keras.calls.messages import allgather, allgather_json
 from tnt_keras.calls.replicas import require_same
-from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
+from tnt_keras.inputs.arguments import (
+    EVALUATION,
+    TRAINING,
+    VALIDATION,
+    InputArguments,
+    Keywords,
+)
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
-from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
 _NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}
@@ -67,29 +72,31 @@ def require_same_pipeline(
         raise DifferentInputError(f"{cause} {error}".lstrip()) from None
 
 
-def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
-    """Compare some rows of arrays, and warn; to `verify`, compare all, and raise. Collective."""
-    _compare_arrays(arrays.fingerprint(None if verify else _COMPARED_ROWS), bool(verify))
+def require_same_input_arrays(arrays: Arrays, given: InputArguments) -> None:
+    """Compare some rows of arrays, with `verify_inputs` all, unless that is False. Collective."""
+    if given.verify is not False:
+        own = arrays.fingerprint(None if given.verify else _COMPARED_ROWS)
+        _require_same_arrays(own, given.keywords)
 
 
-def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
-    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective."""
-    _compare_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), is_error=False)
+def require_same_arrays_of_dataset(pipeline: tnt_data.Pipeline, given: InputArguments) -> None:
+    """Compare some rows of the arrays of which a dataset is made, as those of `fit`. Collective."""
+    if given.verify is not False:
+        _require_same_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), given.keywords)
 
 
-def _compare_arrays(own: int, is_error: bool) -> None:
+def _require_same_arrays(own: int, keywords: Keywords) -> None:
     of_ranks = allgather("samples of arrays", str(own).encode())
     others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
-    if not others:
-        return
-    text = (
-        f"Rank {get_rank()}: the arrays of ranks {others} differ from those of rank {MASTER_RANK}, "
-        "so that some samples are used twice and others not at all. Make them alike on all ranks, "
-        "with seeds for all that is random."
-    )
-    if is_error:
-        raise DifferentInputError(text)
-    logger.warning(text)
+    if others:
+        raise DifferentInputError(
+            f"Rank {get_rank()}: `{keywords.x}`: the arrays of ranks {others} differ from those of "
+            f"rank {MASTER_RANK}, so that some samples would be used twice and others not at all. "
+            "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, "
+            f"or say `{keywords.distribute}=False`. If they are made by random numbers: set the "
+            "same seed on all ranks before, by `keras.utils.set_random_seed(seed)`. "
+            "(`verify_inputs=False` takes what differs on purpose.)"
+        )
 
 
 def require_same_number_of_steps(
