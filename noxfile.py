@@ -113,7 +113,7 @@ def extends_python(package: str) -> bool:
 
 
 def style_commands() -> list[list[str]]:
-    """Style, layers and versions."""
+    """Style, layers, versions, and the tables of variables."""
     sources = [p for p in ROOT.glob("packages/*/cpp/**/*") if p.suffix in (".h", ".hpp", ".cpp")]
     return [
         ["ruff", "check", "."],
@@ -121,6 +121,7 @@ def style_commands() -> list[list[str]]:
         ["lint-imports"],
         ["python", "tools/check_layers.py"],
         ["python", "tools/check_versions.py"],
+        ["python", "tools/write_environment.py", "--check"],
         ["clang-format", "--dry-run", "--Werror", *map(str, sorted(sources))],
     ]
 
@@ -283,7 +284,7 @@ def all_checks(
         suites("benchmarks and models", ["tests/bench", "models"]),
         {"title": "types", "commands": types_commands(), "deadline_s": 1200},
         {"title": "docs", "commands": [docs_command()], "deadline_s": 1200},
-        {"title": "wheels", "commands": [wheels_command()], "deadline_s": 1200},
+        {"title": "wheels", "commands": wheels_commands(reports / "wheels"), "deadline_s": 1200},
     ]
     if googletest is not None:
         commands = cpp_commands(googletest, reports / "cpp.xml")
@@ -291,11 +292,31 @@ def all_checks(
     return checks
 
 
-def wheels_command() -> list[str]:
-    """Build the packages that have nothing to compile, from sdist to wheel, and look inside."""
-    backends = {name: PACKAGES[name]["build-system"]["build-backend"] for name in PACKAGES}
-    pure = [name for name, backend in backends.items() if backend == "hatchling.build"]
-    return ["python", "tools/check_wheels.py", *pure]
+def wheels_commands(folder: Path) -> list[list[str]]:
+    """Build what needs no compiler, from sdist to wheel, look inside, import it from there."""
+    pure = [name for name in PACKAGES if not is_compiled(name)]
+    commands = []
+    for name in pure:
+        build = ["python", "-m", "build", "--no-isolation", f"--outdir={folder / name}"]
+        commands += [[*build, f"packages/{name}"], contents_command(name, folder / name)]
+    target = str(folder / "installed")
+    install = ["python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    found = [f"--find-links={folder / name}" for name in pure]
+    modules = ", ".join(name.replace("-", "_") for name in pure)
+    look = f"all(one.__file__.startswith({target!r}) for one in ({modules}))"
+    program = f"import sys; sys.path.insert(0, {target!r}); import {modules}; assert {look}"
+    return [*commands, [*install, f"--target={target}", *found, *pure], ["python", "-c", program]]
+
+
+def contents_command(package: str, wheels: Path) -> list[str]:
+    """Fail if wheels lack a file of the sources, or have others than what a compiler makes."""
+    compiled = ["--ignore=W102"] if is_compiled(package) else []
+    return ["check-wheel-contents", *compiled, f"--src-dir=packages/{package}/src", str(wheels)]
+
+
+def is_compiled(package: str) -> bool:
+    """Whether the build of a package runs a compiler."""
+    return str(PACKAGES[package]["build-system"]["build-backend"]) != "hatchling.build"
 
 
 @nox.session
@@ -340,7 +361,8 @@ def dist(session: nox.Session, package: str) -> None:
     shutil.rmtree(scratch / "dist", ignore_errors=True)
     for name in local_closure(package):
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
-        session.run("python", "tools/check_wheels.py", f"--built={scratch / 'dist'}", name)
+        [wheel] = (scratch / "dist").glob(f"{name.replace('-', '_')}-*.whl")
+        session.run(*contents_command(name, wheel))
     session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
     python = str(scratch / "clean/bin/python")
     wheels = [

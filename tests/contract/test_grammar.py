@@ -1,32 +1,27 @@
 """Launcher, tnt-keras and tnt-comm accept the same texts and read the same values of them.
 
-The launcher's table names the kind of every variable. Of every kind there are texts here that are
+The launcher's table names the kind of every variable, with the grammar that tnt-keras has a copy
+of, and that tnt-comm has in C++. Of every kind there are texts here that are
 right, with their values, and texts that are wrong; whoever reads a variable is asked about each.
 """
 
 import json
+import pathlib
 import subprocess
 import sys
 
 import pytest
+import write_environment
 
 import tnt_keras.process.environment as keras_environment
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.grammar import Boolean, Seconds, Word
 from tnt_launch.planning.options import make_spec, parse_arguments
 from tnt_launch.planning.parser import make_parser
 from tnt_launch.planning.settings import read_settings
-from tnt_launch.planning.variables import (
-    FUSION_THRESHOLD_KB,
-    LOG_LEVEL,
-    PROBE,
-    TIMEOUT_S,
-    USER_VARIABLES,
-    WIRE_DTYPE,
-    Boolean,
-    Seconds,
-    Word,
-)
+from tnt_launch.planning.variables import USER_VARIABLES
 
+ROOT = pathlib.Path(__file__).parents[2]
 ARABIC_5, FULLWIDTH_5, NO_BREAK_SPACE = "\u0665", "\uff15", "\u00a0"
 BLANK = ["", " ", "\t\n\r\v\f "]
 
@@ -70,7 +65,7 @@ def texts_of(variable):
     if isinstance(variable.kind, Boolean):
         return BOOLEANS, NOT_BOOLEANS
     if isinstance(variable.kind, Word):
-        return words(variable.kind.choices)
+        return words(variable.kind.words)
     return {
         "TNT_FUSION_THRESHOLD_KB": THRESHOLDS,
         "TNT_FUSION_THRESHOLD": THRESHOLDS,
@@ -87,7 +82,9 @@ def texts_of(variable):
 
 
 def readers(package):
-    return [variable for variable in USER_VARIABLES if package in variable.readers]
+    _, settings = write_environment.read_table(ROOT)
+    names = [one["name"] for one in settings if package in one["read_by"]]
+    return [variable for variable in USER_VARIABLES if variable.name in names]
 
 
 def named(variables):
@@ -98,7 +95,7 @@ def launcher_reads(variable, text):
     """Value and canonical text, or `None` if the launcher refuses."""
     try:
         value = variable.read(text)
-    except LaunchError as error:
+    except ValueError as error:
         if variable.name not in str(error):
             raise
         return None
@@ -127,11 +124,9 @@ def option_reads(option, variable, text):
 @pytest.mark.parametrize(
     ("option", "variable"),
     [
-        ("--log-level", LOG_LEVEL),
-        ("--fusion-threshold", FUSION_THRESHOLD_KB),
-        ("--wire-dtype", WIRE_DTYPE),
-        ("--probe", PROBE),
-        ("--timeout", TIMEOUT_S),
+        (one.option.name, one)
+        for one in USER_VARIABLES
+        if one.option is not None and not isinstance(one.kind, Boolean)
     ],
 )
 def test_options_read_what_their_variables_read(option, variable):

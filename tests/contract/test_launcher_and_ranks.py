@@ -2,7 +2,7 @@
 
 from tnt_keras.process.environment import Settings, read_settings
 from tnt_launch.planning import settings as launcher
-from tnt_launch.planning.host_facts import Hardware, HostFacts
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -10,9 +10,9 @@ from tnt_launch.planning.spec import LaunchSpec
 def environment_of_a_rank(inherited=None, **options):
     """Variables of rank 1 of two ranks on a host of 8 cores without a GPU."""
     inherited = inherited or {}
-    spec = LaunchSpec(program=("train.py",), ranks_per_node=2, **options)
+    spec = LaunchSpec(program=("train.py",), ranks_per_node=2, settings=options)
     settings = launcher.read_settings(spec, inherited)
-    plan = make_plan(spec, settings, [HostFacts(Hardware("alpha", 8), "/")], inherited, "job0job0")
+    plan = make_plan(spec, settings, [HostFacts("alpha", 8)], inherited, "job0job0")
     return {**inherited, **plan.ranks[1].environment}
 
 
@@ -22,12 +22,12 @@ def test_defaults_of_the_launcher_are_defaults_of_the_library_on_cpus():
 
 def test_every_option_reaches_the_library():
     written = environment_of_a_rank(
-        log_level="DEBUG",
-        log_on_all_devices=True,
-        output_on_all_devices=True,
-        fusion_threshold_kb=64,
-        wire_dtype="bfloat16",
-        probe="warn",
+        TNT_LOG_LEVEL="DEBUG",
+        TNT_LOG_ON_ALL_DEVICES=True,
+        TNT_OUTPUT_ON_ALL_DEVICES=True,
+        TNT_FUSION_THRESHOLD_KB=64,
+        TNT_WIRE_DTYPE="bfloat16",
+        TNT_PROBE="warn",
     )
     assert read_settings(written) == Settings(
         log_level="DEBUG",
@@ -42,7 +42,7 @@ def test_every_option_reaches_the_library():
 
 def test_what_is_automatic_or_none_reaches_the_library_as_such():
     written = environment_of_a_rank(
-        {"TNT_FUSION_THRESHOLD": "8"}, fusion_threshold_kb="auto", wire_dtype="none"
+        {"TNT_FUSION_THRESHOLD": "8"}, TNT_FUSION_THRESHOLD_KB="auto", TNT_WIRE_DTYPE="none"
     )
     settings = read_settings(written)
     assert settings.fusion_threshold_bytes is None
@@ -51,5 +51,5 @@ def test_what_is_automatic_or_none_reaches_the_library_as_such():
 
 def test_an_option_wins_over_both_names_of_an_inherited_threshold():
     for name in ("TNT_FUSION_THRESHOLD", "TNT_FUSION_THRESHOLD_KB"):
-        written = environment_of_a_rank({name: "8"}, fusion_threshold_kb=64)
+        written = environment_of_a_rank({name: "8"}, TNT_FUSION_THRESHOLD_KB=64)
         assert read_settings(written).fusion_threshold_bytes == 64 * 1024

@@ -163,7 +163,7 @@ def test_two_processes_cannot_be_the_same_rank(job_id: str) -> None:
         ("TNT_GPI2_PORT", "20_000", "must be an integer in [1024, 64511]"),
         ("TNT_ALLREDUCE_ALGORITHM", "", "must be one of auto, one_shot, two_shot"),
         ("TNT_STALL_S", "0", "must be a number of seconds > 0"),
-        ("TNT_TRANSPORT", "tcp", "must be auto, shm, gpi2 or ucx"),
+        ("TNT_TRANSPORT", "tcp", "must be one of auto, shm, gpi2, ucx"),
     ],
 )
 def test_a_malformed_variable_is_named(job_id: str, name: str, value: str, rule: str) -> None:

@@ -6,24 +6,26 @@
 
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
 
-Importing does nothing else: no rank is asked, nothing is set up, and TensorFlow is imported when a
-name is used that needs it.
+Importing asks no rank and sets nothing up, and TensorFlow is imported when a name is used that
+needs it. Where there are several ranks, plain models that are fitted are told of from then on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from tnt_keras.keras_hooks.patch import when_imported
 
 if TYPE_CHECKING:
     from tnt_comm import Group
     from tnt_keras import callbacks, data, keras, models
-    from tnt_keras.api.explain import explain
     from tnt_keras.api.model import Model, Sequential
-    from tnt_keras.api.step_function import function
+    from tnt_keras.api.step_function import explain, function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.legacy.barrier import Barrier
     from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
+    from tnt_keras.legacy.original_names import Barrier
     from tnt_keras.legacy.tensor_collectives import (
         TensorAllgatherer,
         TensorAllreducer,
@@ -79,7 +81,7 @@ __all__ = [
 
 _MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
-    "Barrier": "legacy.barrier",
+    "Barrier": "legacy.original_names",
     "Model": "api.model",
     "ParallelStrategy": "process.former_options",
     "ProbeError": "process.former_options",
@@ -90,7 +92,7 @@ _HOME = {
     ),
     **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.objects"),
     "print": "process.output",
-    "explain": "api.explain",
+    "explain": "api.step_function",
     "function": "api.step_function",
     **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batch_ops"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},
@@ -130,3 +132,13 @@ def _load(name: str) -> Any:
             f"`{name}` needs TensorFlow and Keras, and {missing} is not installed. Run "
             "`pip install tensorflow`, or `pip install tensorflow-cpu` for a machine without GPUs."
         ) from None
+
+
+def _watch_keras() -> None:
+    # What is wrong with Keras is told by the first name that needs it.
+    with contextlib.suppress(ImportError, AttributeError):
+        if importlib.import_module("keras").config.backend() == "tensorflow":
+            importlib.import_module("tnt_keras.api.plain_keras").watch_plain_keras()
+
+
+when_imported("keras", _watch_keras)

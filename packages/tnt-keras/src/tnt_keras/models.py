@@ -11,13 +11,12 @@ from typing import Any
 import keras
 
 from tnt_keras.api.model import Model, Sequential
-from tnt_keras.calls.atomic_write import write_atomically
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.calls.files_of_ranks import read_from_master
+from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.keras_hooks.class_swap import signature_of
 from tnt_keras.legacy.original_names import no_attribute
-from tnt_keras.process.other_distribution import class_for_errors
-from tnt_keras.step.accumulation import settle
+from tnt_keras.process.framework import class_for_errors
+from tnt_keras.step.accumulation import reduce_accumulated
 
 __all__ = [
     "Model",
@@ -71,7 +70,7 @@ def _save_plain(
     on_all_ranks: bool,
     **kwargs: Any,
 ) -> None:
-    settle([getattr(model, "optimizer", None)])
+    reduce_accumulated([getattr(model, "optimizer", None)])
     write_atomically(
         filepath,
         lambda path: model.save(path, zipped=zipped, **kwargs),

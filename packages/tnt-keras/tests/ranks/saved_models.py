@@ -19,7 +19,7 @@ from classifiers import classifier, samples
 
 import tnt_keras
 from tnt_keras import models
-from tnt_keras.calls import files_of_ranks
+from tnt_keras.calls import files as files_of_ranks
 from tnt_keras.keras_hooks.patch import replaced
 
 NUM_FEATURES = 10

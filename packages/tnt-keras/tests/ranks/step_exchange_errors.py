@@ -12,7 +12,7 @@ from step_exchanges import Request
 
 import tnt_comm
 from tnt_keras.exchange import ops
-from tnt_keras.exchange.step_channels import StepChannels
+from tnt_keras.exchange.channels import StepChannels
 from tnt_keras.exchange.step_exchange import StepExchange
 
 

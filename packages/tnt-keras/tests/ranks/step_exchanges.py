@@ -15,7 +15,7 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
 import tnt_comm
-from tnt_keras.exchange.step_channels import StepChannels
+from tnt_keras.exchange.channels import StepChannels
 from tnt_keras.exchange.step_exchange import StepExchange
 
 Array = np.ndarray[Any, Any]

@@ -108,7 +108,7 @@ def test_a_sum_that_one_rank_has_in_its_step_is_told_with_what_the_other_has(
     for result in _values(preloaded, calls.error_of, "sum on master in a step"):
         assert result["kind"] == "ValueError", result
         assert result["text"].startswith(f"{calls.line_of('fit with a sum')}: fit: "), result
-        assert "`train_step` is not the same on all ranks: it has" in result["text"]
+        assert "`train_step` is not the same on all ranks: rank 0 has" in result["text"]
         assert result["seconds"] < FAR_BELOW_THE_DEADLINE_S
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tnt_keras
-from tnt_keras.calls.atomic_write import write_here
+from tnt_keras.calls.files import write_here
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),  # Keras'

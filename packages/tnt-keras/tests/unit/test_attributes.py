@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 
-from tnt_keras.keras_hooks.attributes import in_attributes
+from tnt_keras.keras_hooks.private import in_attributes
 
 
 def test_objects_in_lists_tuples_and_dictionaries_are_found_once_and_in_order() -> None:

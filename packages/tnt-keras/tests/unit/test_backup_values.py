@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import logging
+import os
+import pickle
 import zipfile
 from typing import Any
 
@@ -14,16 +16,16 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.restart.callback_states import CallbackState
-from tnt_keras.restart.plain_values import (
+from tnt_keras.restart.container import (
+    VALUE,
     DamagedError,
     NotPlainError,
-    decode,
-    encode,
+    packed,
     read_container,
-    write_container,
+    unpacked,
 )
-from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.restart.training_state import CallbackState
+from tnt_keras.step.replicas import generator_states, set_generator_states
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -44,10 +46,7 @@ ARRAYS = [
 
 
 def _through_bytes(value: Any) -> Any:
-    arrays: list[np.ndarray[Any, Any]] = []
-    stream = io.BytesIO()
-    write_container(stream, encode(value, arrays), arrays)
-    return decode(*read_container(stream))
+    return unpacked(packed(value))
 
 
 @given(PLAIN)
@@ -78,13 +77,11 @@ def test_numbers_of_numpy_tensors_sets_and_functions_keep_their_type() -> None:
 @pytest.mark.parametrize("value", [object(), [lambda: 0], np.array(["a"]), {"a": np.array([{}])}])
 def test_other_objects_are_no_plain_values(value: Any) -> None:
     with pytest.raises(NotPlainError):
-        encode(value, [])
+        packed(value)
 
 
 def _container() -> bytes:
-    stream = io.BytesIO()
-    write_container(stream, {"a": 1}, ARRAYS)
-    return stream.getvalue()
+    return packed(({"a": 1}, ARRAYS))
 
 
 @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
@@ -152,12 +149,18 @@ def test_the_state_of_another_class_does_not_fit() -> None:
     assert not CallbackState(_Waiting(patience=3)).fits(saved)
 
 
+def test_no_code_is_read_from_a_container() -> None:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr(VALUE, pickle.dumps(os.getcwd))
+    with pytest.raises(DamagedError, match="names posix"):
+        read_container(stream)
+
+
 def test_a_container_that_was_cut_off_behind_one_inside_of_it_is_damaged():
-    inner, outer = io.BytesIO(), io.BytesIO()
-    write_container(inner, {"a": 1}, ARRAYS)
-    write_container(outer, {"b": 2}, [np.frombuffer(inner.getvalue(), np.uint8)])
-    whole = outer.getvalue()
-    end = whole.index(inner.getvalue()) + len(inner.getvalue())
+    inner = _container()
+    whole = packed(({"b": 2}, np.frombuffer(inner, np.uint8)))
+    end = whole.index(inner) + len(inner)
     for cut in (end, end + 5):
         with pytest.raises(DamagedError, match="not whole"):
             read_container(io.BytesIO(whole[:cut]))

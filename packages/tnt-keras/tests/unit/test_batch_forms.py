@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
-from tnt_keras.step.batch_forms import BatchForms, Unknown
-from tnt_keras.step.batch_part import cut
-from tnt_keras.step.signature import Signature, layout_of
+from tnt_keras.step.batch import cut
+from tnt_keras.step.signature import BatchForms, Signature, Unknown
 
 
 def test_the_third_length_is_not_known_to_its_function() -> None:
@@ -77,8 +75,7 @@ def test_a_run_that_goes_on_chooses_as_the_one_that_was_killed() -> None:
 def signature(nodes: int, edges: int, *, is_exact: bool) -> Signature:
     batch: Any = ((np.ones((nodes, 2)), np.ones((edges, 1))), np.ones(nodes))
     part = cut(batch)
-    layout = layout_of(part.rows, tf.nest.flatten(part.rows))
-    return Signature.of(layout, part, None, is_exact=is_exact)
+    return Signature.of(part, None, is_exact=is_exact)
 
 
 def test_other_rows_that_are_as_many_as_the_samples_by_chance_are_another_kind() -> None:

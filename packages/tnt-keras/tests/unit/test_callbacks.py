@@ -10,7 +10,7 @@ import pytest
 
 import tnt_keras
 from tnt_keras.callbacks import Callback, run_on_master
-from tnt_keras.callbacks.writers import FILE_WRITERS, is_writer
+from tnt_keras.callbacks.ranks import FILE_WRITERS, is_writer
 
 DECIDING = [
     keras.callbacks.EarlyStopping(),

@@ -9,8 +9,8 @@ import pytest
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.calls.current_call import user_frames_of, user_line
 from tnt_keras.calls.errors import cause_of
-from tnt_keras.calls.user_frames import user_frames_of, user_line
 
 
 def _raised(function: Any, *args: Any) -> Exception:

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 
 from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.requests import Alone, Request
+from tnt_keras.partition.reshard import Alone, Request
 from tnt_keras.partition.rules import registry
 from tnt_keras.step.check import compare_with_serial, why_not_compared
-from tnt_keras.step.options import StepOptions
+from tnt_keras.step.owner import StepOptions
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype("float32")
 

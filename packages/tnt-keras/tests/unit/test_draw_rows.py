@@ -13,8 +13,8 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.partition import draw_rows as module
-from tnt_keras.partition.draw_rows import DTYPES_OF_DRAWS, draw_rows
+from tnt_keras.partition import random_ops as module
+from tnt_keras.partition.random_ops import DTYPES_OF_DRAWS, draw_rows
 
 PHILOX, THREEFRY, AUTO = (
     tf.random.Algorithm[name].value for name in ("PHILOX", "THREEFRY", "AUTO_SELECT")

@@ -22,7 +22,7 @@ def _of_ranks(monkeypatch: pytest.MonkeyPatch, *others: list[PlannedCall], numbe
         for calls in others
     ]
     monkeypatch.setattr(exchange_plan, "get_size", lambda: 1 + len(others))
-    monkeypatch.setattr(exchange_plan, "allgather_json", lambda name, own: [own, *messages])
+    monkeypatch.setattr(exchange_plan, "allgather_json", lambda name, own, **_: [own, *messages])
 
 
 def _plan(*calls: PlannedCall) -> ExchangePlan:

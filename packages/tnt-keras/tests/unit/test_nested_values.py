@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.legacy.nested_values import as_array, halves_of, joined_halves, leaf_of
+from tnt_keras.legacy.tensor_collectives import as_array, halves_of, joined_halves, leaf_of
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.patch import replaced, when_imported
 
 
 class Owner:
@@ -70,3 +72,15 @@ def test_values_are_replaced_for_all_threads() -> None:
     with replaced(Owner, "value", "new"):
         assert in_another_thread(lambda: Owner.value) == "new"
     assert Owner.value == "plain"
+
+
+def test_an_action_waits_for_the_import_of_a_module_and_is_done_once() -> None:
+    name, seen = "colorsys", []
+    sys.modules.pop(name, None)
+    when_imported(name, lambda: seen.append(hasattr(sys.modules[name], "rgb_to_hsv")))
+    assert seen == []
+    importlib.import_module(name)
+    importlib.reload(sys.modules[name])
+    assert seen == [True]
+    when_imported(name, lambda: seen.append("at once"))
+    assert seen == [True, "at once"]

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.exchange import exchange_plan, step_channels, step_exchange
+from tnt_keras.exchange import channels as step_channels
+from tnt_keras.exchange import exchange_plan, step_exchange
+from tnt_keras.exchange.channels import StepChannels
 from tnt_keras.exchange.fusion import Fusion
-from tnt_keras.exchange.step_channels import StepChannels
 from tnt_keras.exchange.step_exchange import StepExchange
 from tnt_keras.process.output import logger
 

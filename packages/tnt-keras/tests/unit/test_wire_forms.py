@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_comm import TensorSpec
-from tnt_keras.exchange import wire_forms
-from tnt_keras.exchange.wire_forms import wire_form
+from tnt_keras.exchange import values
+from tnt_keras.exchange.values import wire_form
 
 OPERATIONS = {
     "sum": np.add,
@@ -69,7 +69,7 @@ def test_what_travels_gives_the_result_of_the_dtype(
     forms = [wire_form(kind, tf.constant(value)) for value in values]
     travelling = [np.asarray(form.value) for form in forms]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wire_forms, "get_size", lambda: len(values))
+        patch.setattr(values, "get_size", lambda: len(values))
         if forms[0].kind == "gather":
             received = np.concatenate(travelling)
         else:
@@ -95,10 +95,10 @@ def test_what_travels_gives_the_result_of_the_dtype(
 def test_products_of_complex_numbers_are_formed_in_the_order_of_other_reductions(
     num_ranks: int, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wire_forms, "get_size", lambda: num_ranks)
-    monkeypatch.setattr(wire_forms, "_product", lambda factors: f"({''.join(factors)})")
+    monkeypatch.setattr(values, "get_size", lambda: num_ranks)
+    monkeypatch.setattr(values, "_product", lambda factors: f"({''.join(factors)})")
     monkeypatch.setattr(tf, "unstack", lambda rows, num: [str(i) for i in range(num)])
-    assert wire_forms._product_of_rows(tf.zeros([num_ranks])) == order
+    assert values._product_of_rows(tf.zeros([num_ranks])) == order
 
 
 @pytest.mark.parametrize(

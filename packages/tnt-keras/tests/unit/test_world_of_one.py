@@ -12,9 +12,8 @@ import tensorflow as tf
 import tnt_data
 import tnt_keras
 from tnt_keras.process import former_options
-from tnt_keras.step.options import default_options
-from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.variables import synchronize_new
+from tnt_keras.step.owner import StepOwner, default_options
+from tnt_keras.step.replicas import synchronize_new
 
 
 def _trained(wrap: Any) -> list[np.ndarray]:

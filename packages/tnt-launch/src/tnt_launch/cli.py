@@ -67,7 +67,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    if spec.hosts or spec.meeting is not None:
+    if spec.hosts or spec.rendezvous is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
@@ -100,7 +100,7 @@ def _clean_up(options: argparse.Namespace) -> int:
         hosts, ssh = hosts_of(options)
     if not hosts:
         return clean_up(script, is_forced=options.force, is_dry_run=options.dry_run)
-    from tnt_launch.hosts.cleanup import clean_up_hosts
+    from tnt_launch.hosts.ssh import clean_up_hosts
 
     flags = [("--force", options.force), ("--dry-run", options.dry_run)]
     arguments = ["--cleanup", *(flag for flag, is_given in flags if is_given)]

@@ -52,10 +52,10 @@ def start(port, tmp_path):
     ):
         (tmp_path / program).write_text(PROLOGUE + script)
         command = [sys.executable, *launcher, "--nnodes", str(num_nodes), "--no-gpu"]
-        meeting = ["--node-rank", str(node), "--rendezvous", f"127.0.0.1:{port}"]
+        rendezvous = ["--node-rank", str(node), "--rendezvous", f"127.0.0.1:{port}"]
         variables = {"TNT_JOB_SECRET": secret} if secret else {}
         process = spawn(
-            [*command, *meeting, *options, "--", program],
+            [*command, *rendezvous, *options, "--", program],
             tmp_path,
             {"XDG_CONFIG_HOME": str(tmp_path / "home")} | variables,
         )

@@ -41,7 +41,7 @@ class Scene:
         self.id = (folder / "job").read_text()
         self.shared = Path(f"/dev/shm/tnt-{self.id}-left")
 
-    def kill_launcher_and_guardian(self):
+    def kill_launcher_and_watchdog(self):
         launcher = self.job.process.pid
         ranks = self.job.pids(2)
         found = Path(f"/proc/{launcher}/task/{launcher}/children").read_text().split()
@@ -89,7 +89,7 @@ def scene(launch, tmp_path):
 @pytest.mark.parametrize(("action", "options"), [("pass", []), (DEAF, ["--force"])])
 def test_what_is_left_of_a_job_is_ended_and_told(scene, action, options):
     left = scene(action)
-    left.kill_launcher_and_guardian()
+    left.kill_launcher_and_watchdog()
     assert all(map(is_alive, left.children))
     shown = left.clean_up("--dry-run", *options)
     assert all(map(is_alive, left.children))
@@ -119,7 +119,7 @@ def test_a_job_that_runs_is_left_alone_and_told_how_to_end(scene):
 
 def test_jobs_of_other_scripts_are_not_touched(scene):
     left = scene()
-    left.kill_launcher_and_guardian()
+    left.kill_launcher_and_watchdog()
     done = left.clean_up(script="other.py")
     assert (done.returncode, done.stdout) == (
         0,
@@ -130,7 +130,7 @@ def test_jobs_of_other_scripts_are_not_touched(scene):
 
 def test_a_process_that_only_looks_like_one_of_the_job_is_left_alone(scene):
     left = scene()
-    left.kill_launcher_and_guardian()
+    left.kill_launcher_and_watchdog()
     words = [sys.executable, "-c", "import time; time.sleep(1000)", "script.py", left.id]
     with subprocess.Popen(words) as other:
         try:
@@ -140,7 +140,7 @@ def test_a_process_that_only_looks_like_one_of_the_job_is_left_alone(scene):
             other.kill()
 
 
-def test_the_guardian_leaves_no_record(scene):
+def test_the_watchdog_leaves_no_record(scene):
     left = scene()
     left.job.process.kill()
     left.job.process.wait()

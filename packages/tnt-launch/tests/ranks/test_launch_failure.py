@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from launched import ENDED_WITHIN_S, is_alive, wait_until
 
-from tnt_launch.running.guardian import LOOK_S
+from tnt_launch.running.orphans import LOOK_S
 
 WAIT = "\ntime.sleep(1000)\n"
 LOST = (
@@ -397,13 +397,13 @@ def test_a_daemon_that_hides_its_origin_ends_with_a_killed_launcher(launch):
     """It is no child of a rank any more, and has none of its variables."""
     job = launch(["-n", "1"], DAEMON)
     pids = [*job.pids(1), job.pid("pid-daemon")]
-    time.sleep(3 * LOOK_S)  # nobody can see when the guardian has looked
+    time.sleep(3 * LOOK_S)  # nobody can see when the watchdog has looked
     job.process.kill()
     job.process.wait()
     assert_gone(pids)
 
 
-def test_ranks_end_with_the_launcher_even_without_its_guardian(launch):
+def test_ranks_end_with_the_launcher_even_without_its_watchdog(launch):
     job = launch(["-n", "2"], WAIT)
     ranks = job.pids(2)
     launcher = job.process.pid

@@ -276,7 +276,7 @@ def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
     [job.pid(f"stray-{rank}") for rank in range(2)]
     agents = [host.pids("host_agent") for host in cluster.hosts[:2]]
     for number in (signal.SIGSTOP, signal.SIGKILL):  # none acts on the death of another
-        for pid in [pid for pids in agents for pid in pids]:  # guardians among them
+        for pid in [pid for pids in agents for pid in pids]:  # watchdogs among them
             os.kill(pid, number)
     job.end()
     assert cluster.hosts[0].pids("sleep 1000") != []
@@ -321,7 +321,7 @@ def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path)
         launchers = []
         try:
             for node, host in enumerate(own.hosts):
-                meeting = ["--nnodes", "2", "--node-rank", str(node), "--no-gpu", "-n", "1"]
+                rendezvous = ["--nnodes", "2", "--node-rank", str(node), "--no-gpu", "-n", "1"]
                 where = ["--rendezvous", f"{own.hosts[0].address}:29400", "--", "script.py"]
                 command = [
                     "ip",
@@ -333,7 +333,7 @@ def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path)
                     "tnt_launch",
                 ]
                 secret = {"TNT_JOB_SECRET": "0123456789abcdef"}
-                process = spawn([*command, *meeting, *where], tmp_path, secret)
+                process = spawn([*command, *rendezvous, *where], tmp_path, secret)
                 launchers.append(Launched(process, tmp_path))
             launchers[0].pids(2)
             own.hosts[1].cut()

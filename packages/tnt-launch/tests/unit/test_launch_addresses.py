@@ -3,14 +3,15 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.addresses import HostAddresses, OwnAddress, choose_addresses
+from tnt_launch.planning.addresses import OwnAddress
+from tnt_launch.planning.host_facts import HostFacts, choose_addresses
 
 LO = OwnAddress("lo", "127.0.0.1")
 
 
 def host(*addresses, **seen):
     own = (LO, *(OwnAddress("eth0", address) for address in addresses))
-    return HostAddresses(own, **seen)
+    return HostFacts("alpha", 8, addresses=own, **seen)
 
 
 ALPHA, BETA = host("10.0.0.1"), host("10.0.0.2", reached_at="10.0.0.2", reached_from="10.0.0.1")

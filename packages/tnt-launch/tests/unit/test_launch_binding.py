@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.binding import bind
-from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.host_facts import Hardware
+from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.spec import LaunchSpec
 
 
@@ -20,7 +20,7 @@ def host(nodes=2, cores=4, threads=2, packages=None, **known):
         for thread in range(threads)
         for core in range(total)
     ]
-    return Hardware("alpha", len(cpus), cpus=tuple(sorted(cpus)), **known)
+    return HostFacts("alpha", len(cpus), cpus=tuple(sorted(cpus)), **known)
 
 
 def bound(hardware, size, uses_gpus=False, **options):
@@ -55,7 +55,7 @@ def test_cores_are_divided_in_blocks_with_all_their_threads(size, sets):
 
 def test_blocks_follow_the_nodes_where_numbers_alternate_between_them():
     cpus = tuple(Cpu(number, number, number % 2, number % 2) for number in range(8))
-    assert sets_of(Hardware("alpha", 8, cpus=cpus), 2, bind_to="core") == [
+    assert sets_of(HostFacts("alpha", 8, cpus=cpus), 2, bind_to="core") == [
         (0, 2, 4, 6),
         (1, 3, 5, 7),
     ]
@@ -64,7 +64,7 @@ def test_blocks_follow_the_nodes_where_numbers_alternate_between_them():
 @given(HARDWARE, st.integers(1, 30), st.sampled_from(["core", "numa", "socket"]), st.data())
 def test_ranks_get_cpus_that_they_may_use_and_cores_of_their_own(hardware, size, bind_to, data):
     allowed = data.draw(st.sets(st.sampled_from(hardware.cpus), min_size=1))
-    hardware = Hardware("alpha", len(allowed), cpus=tuple(sorted(allowed)))
+    hardware = HostFacts("alpha", len(allowed), cpus=tuple(sorted(allowed)))
     num_cores = len({cpu.core for cpu in allowed})
     if bind_to == "core" and size > num_cores:
         with pytest.raises(LaunchError, match=f"Give -n {num_cores} or less"):
@@ -108,10 +108,10 @@ def test_a_socket_may_have_several_nodes():
         (host(), 3, False, False),
         (host(nodes=1), 2, False, False),
         (host(), 2, True, False),
-        (Hardware("alpha", 8), 2, False, False),
-        (Hardware("alpha", 8, cpus=host().cpus), 2, False, False),  # a quota
-        (Hardware("alpha", 15, cpus=host().cpus[:15]), 2, False, True),  # all cores are there
-        (Hardware("alpha", 7, cpus=host(threads=1).cpus[:7]), 2, False, False),
+        (HostFacts("alpha", 8), 2, False, False),
+        (HostFacts("alpha", 8, cpus=host().cpus), 2, False, False),  # a quota
+        (HostFacts("alpha", 15, cpus=host().cpus[:15]), 2, False, True),  # all cores are there
+        (HostFacts("alpha", 7, cpus=host(threads=1).cpus[:7]), 2, False, False),
     ],
 )
 def test_by_default_ranks_are_kept_on_nodes_if_that_is_fair(hardware, size, uses_gpus, is_bound):
@@ -129,14 +129,14 @@ def test_threads_are_the_physical_cores_of_a_rank():
     assert threads_of(host(), 4, bind_to="numa") == [2] * 4
     assert threads_of(host(), 16, bind_to="numa") == [1] * 16
     assert threads_of(host(), 1, bind_to="socket") == [4]
-    quota = Hardware("alpha", 4, cpus=host().cpus)
+    quota = HostFacts("alpha", 4, cpus=host().cpus)
     assert threads_of(quota, 2, bind_to="core") == [2, 2]
 
 
 def test_threads_of_ranks_that_are_not_bound_share_all_cpus():
     assert threads_of(host(), 1) == [None]
     assert threads_of(host(), 4, bind_to="none") == [4] * 4
-    assert threads_of(Hardware("alpha", 8), 3) == [2] * 3
+    assert threads_of(HostFacts("alpha", 8), 3) == [2] * 3
 
 
 def test_places_are_told_in_words():
@@ -176,7 +176,7 @@ def test_numactl_keeps_each_rank_on_a_node(options, prefix, place, threads):
 
 def test_numactl_gets_the_nodes_that_the_process_may_use():
     cpus = tuple(cpu for cpu in host(nodes=4).cpus if cpu.node in (1, 3))
-    pinned = bound(Hardware("alpha", len(cpus), cpus=cpus, **NUMACTL), 2, pin_to_socket=True)
+    pinned = bound(HostFacts("alpha", len(cpus), cpus=cpus, **NUMACTL), 2, pin_to_socket=True)
     assert [rank.prefix[1] for rank in pinned.ranks] == ["--cpunodebind=1", "--cpunodebind=3"]
 
 

@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.hosts.channel import BEAT_S, SILENCE_S, Channel
-from tnt_launch.hosts.frames import (
+from tnt_launch.hosts.authentication import Client, Server
+from tnt_launch.hosts.channel import (
+    BEAT_S,
     MAX_NOISE,
     PREAMBLE,
+    SILENCE_S,
+    Channel,
     Frame,
+    FrameAuthenticator,
     FrameError,
     FrameReader,
-    SessionSeal,
     encode,
 )
-from tnt_launch.hosts.handshake import Guest, Host
 
 KEY = b"k" * 32
 
@@ -34,10 +36,10 @@ frames = st.builds(
 
 @given(st.lists(frames, max_size=5), st.binary(max_size=40), st.integers(1, 70), st.booleans())
 def test_frames_come_whole_however_they_are_cut(sent, noise, size, is_sealed):
-    seal = SessionSeal(KEY, has_connected=True) if is_sealed else None
-    data = noise + PREAMBLE + b"".join(encode(frame, seal) for frame in sent)
+    authenticator = FrameAuthenticator(KEY, has_connected=True) if is_sealed else None
+    data = noise + PREAMBLE + b"".join(encode(frame, authenticator) for frame in sent)
     reader = FrameReader()
-    reader.seal = SessionSeal(KEY, has_connected=False) if is_sealed else None
+    reader.authenticator = FrameAuthenticator(KEY, has_connected=False) if is_sealed else None
     came = [
         frame for begin in range(0, len(data), size) for frame in reader.feed(data[begin:][:size])
     ]
@@ -67,8 +69,8 @@ def test_a_frame_that_is_too_large_is_refused_before_it_has_come():
 
 @pytest.mark.parametrize("change", ["bytes", "order", "direction", "missing"])
 def test_a_sealed_frame_that_was_changed_moved_or_sent_back_is_refused(change):
-    seal = SessionSeal(KEY, has_connected=change != "direction")
-    first, second = encode(Frame("a"), seal), encode(Frame("b"), seal)
+    authenticator = FrameAuthenticator(KEY, has_connected=change != "direction")
+    first, second = encode(Frame("a"), authenticator), encode(Frame("b"), authenticator)
     data = {
         "bytes": first.replace(b'"a"', b'"c"'),
         "order": second + first,
@@ -76,7 +78,7 @@ def test_a_sealed_frame_that_was_changed_moved_or_sent_back_is_refused(change):
         "missing": second,
     }[change]
     reader = FrameReader()
-    reader.seal = SessionSeal(KEY, has_connected=False)
+    reader.authenticator = FrameAuthenticator(KEY, has_connected=False)
     with pytest.raises(FrameError, match="not from who it should be from"):
         list(reader.feed(PREAMBLE + data))
 
@@ -190,7 +192,7 @@ def shake_hands(selector, ends, secrets):
     trusted, refused = [], []
     sides = [
         kind(end.channel, secret, refused.append)
-        for kind, end, secret in zip((Host, Guest), ends, secrets, strict=True)
+        for kind, end, secret in zip((Server, Client), ends, secrets, strict=True)
     ]
     for side, end in zip(sides, ends, strict=True):
 
@@ -222,9 +224,9 @@ def test_another_secret_is_refused(selector, ends, secrets):
 @pytest.mark.parametrize("kind", ["answer", "welcome", "join", "challenge"])
 def test_frames_before_the_proof_get_nobody_in(ends, kind):
     refused = []
-    host = Host(ends[0].channel, b"secret", refused.append)
+    host = Server(ends[0].channel, b"secret", refused.append)
     assert not host.take(Frame(kind, body=b"x" * 64))
-    guest = Guest(ends[1].channel, b"secret", refused.append)
+    client = Client(ends[1].channel, b"secret", refused.append)
     if kind != "challenge":
-        assert not guest.take(Frame(kind, body=b"x" * 64))
+        assert not client.take(Frame(kind, body=b"x" * 64))
         assert len(refused) == 2

@@ -292,7 +292,11 @@ def test_a_port_that_ranks_would_refuse_is_refused_in_one_line(capsys, monkeypat
 
 def test_words_of_options_may_be_written_in_any_case_and_with_blanks_around():
     spec = spec_of("--log-level", " debug", "--wire-dtype", "None\t", "--probe", " Off ", "a.py")
-    assert (spec.log_level, spec.wire_dtype, spec.probe) == ("DEBUG", "none", "off")
+    assert spec.settings == {
+        "TNT_LOG_LEVEL": "DEBUG",
+        "TNT_WIRE_DTYPE": "none",
+        "TNT_PROBE": "off",
+    }
 
 
 def test_the_version_is_three_lines(capsys):

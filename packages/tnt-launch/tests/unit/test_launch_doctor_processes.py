@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from tnt_launch.doctor.facts import Fact
-from tnt_launch.doctor.processes import Processes
+from tnt_launch.doctor.processes import Fact, Processes
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.running.agent import ThisHost
 

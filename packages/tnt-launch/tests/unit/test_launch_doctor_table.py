@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tnt_launch.doctor.facts import Fact, FactReader, Finding
-from tnt_launch.doctor.report import Report, Screen, render, summary
+from tnt_launch.doctor.processes import Fact, FactReader
+from tnt_launch.doctor.report import Finding, Report, Screen, render, summary
 
 PROBLEM = Finding("problem", "GPUs", "one two three", "Do this, then that.")
 

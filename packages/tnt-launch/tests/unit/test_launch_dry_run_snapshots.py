@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tnt_launch.planning.host_facts import Hardware, HostFacts
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.options import make_spec, parse_arguments
 from tnt_launch.planning.parser import make_parser
 from tnt_launch.planning.plan import make_plan
@@ -18,7 +18,7 @@ SCRIPT = ["--python-interpreter", "python", "--", "train.py", "--rate", "a b"]
 
 
 def facts_of(*names):
-    return [HostFacts(Hardware(name, 4), "/work", "/tmp", name) for name in names]
+    return [HostFacts(name, 4, working_directory="/work", address=name) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_by_hand_the_dry_run_is_that_of_hosts_that_meet(capsys, monkeypatch, tmp
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").touch()
-    meeting = ["--nnodes", "2", "--node-rank", "1", "--rendezvous", "alpha:29400"]
-    assert main(["--dry-run", *meeting, "-n", "2", "--no-gpu", "--", "train.py"]) == 0
+    rendezvous = ["--nnodes", "2", "--node-rank", "1", "--rendezvous", "alpha:29400"]
+    assert main(["--dry-run", *rendezvous, "-n", "2", "--no-gpu", "--", "train.py"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("# rank")] == [
         "# rank 0 on alpha",

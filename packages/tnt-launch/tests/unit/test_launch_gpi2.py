@@ -6,12 +6,12 @@ import subprocess
 
 import pytest
 
-from tnt_launch.planning.host_facts import Hardware, HostFacts
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.plan_text import render_plan
+from tnt_launch.planning.rank_environment import MachineFile
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.transports import MachineFile
 from tnt_launch.running.job_files import machine_file_written
 
 JOB = "0123456789abcdef"
@@ -22,7 +22,7 @@ def plan_of(size=2, environment=None, folder="/some where", job=JOB, exports=GPI
     spec = LaunchSpec(program=("a.py",), ranks_per_node=size, exports=exports)
     environment = environment or {}
     settings = read_settings(spec, environment)
-    host = HostFacts(Hardware("alpha", 8), "/", folder)
+    host = HostFacts("alpha", 8, temporary_directory=folder)
     return make_plan(spec, settings, [host], environment, job)
 
 

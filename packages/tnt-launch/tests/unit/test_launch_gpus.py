@@ -6,7 +6,7 @@ import stat
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning import gpus
+from tnt_launch.planning import devices as gpus
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from dataclasses import asdict
 import pytest
 
 from tnt_launch.planning import host_facts as hardware
-from tnt_launch.planning.cpus import Cpu
+from tnt_launch.planning.addresses import OwnAddress
+from tnt_launch.planning.devices import Cpu
 from tnt_launch.planning.settings import Settings
 
 
@@ -36,5 +37,8 @@ def test_lists_of_exports_win_where_gpus_are_looked_for(monkeypatch):
 
 def test_hardware_survives_json():
     cpus = (Cpu(0, 0, 0, 0), Cpu(1, 0, 0, 1))
-    described = hardware.Hardware("a", 2, ("0", "GPU-1"), cpus, has_numactl=True)
-    assert hardware.Hardware(**json.loads(json.dumps(asdict(described)))) == described
+    own = (OwnAddress("eth0", "10.0.0.1"),)
+    described = hardware.HostFacts(
+        "a", 2, ("0", "GPU-1"), cpus, has_numactl=True, addresses=own, interpreter=("python",)
+    )
+    assert hardware.HostFacts(**json.loads(json.dumps(asdict(described)))) == described

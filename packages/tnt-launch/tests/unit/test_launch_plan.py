@@ -3,8 +3,8 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.host_facts import Hardware, HostFacts
+from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_job_id, make_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -13,12 +13,13 @@ from tnt_launch.planning.variables import ALL_NAMES
 JOB = "0123456789abcdef"
 
 
-def plan_of(*, environment=None, cores=8, gpus=0, cpus=(), program=("a.py", "x y"), **settings):
-    spec = LaunchSpec(program=program, **settings)
+def plan_of(*, environment=None, cores=8, gpus=0, cpus=(), program=("a.py", "x y"), **options):
+    settings = {name: value for name, value in options.items() if name.startswith("TNT_")}
+    given = {name: value for name, value in options.items() if name not in settings}
+    spec = LaunchSpec(program=program, settings=settings, **given)
     environment = environment or {}
     names = tuple(str(index) for index in range(gpus))
-    hardware = Hardware("alpha", cores, names, cpus, has_numactl=True)
-    host = HostFacts(hardware, "/work dir")
+    host = HostFacts("alpha", cores, names, cpus, True, "/work dir")
     return make_plan(spec, read_settings(spec, environment), [host], environment, JOB)
 
 
@@ -57,11 +58,11 @@ def test_every_rank_knows_its_place(size):
 def test_every_variable_is_one_that_is_declared():
     found = variables_of(
         ranks_per_node=2,
-        log_level="INFO",
-        log_on_all_devices=True,
-        output_on_all_devices=True,
-        fusion_threshold_kb=1,
-        timeout_s=2.5,
+        TNT_LOG_LEVEL="INFO",
+        TNT_LOG_ON_ALL_DEVICES=True,
+        TNT_OUTPUT_ON_ALL_DEVICES=True,
+        TNT_FUSION_THRESHOLD_KB=1,
+        TNT_TIMEOUT_S=2.5,
         environment={"TNT_FUSION_THRESHOLD": "3"},
     )
     assert {name for name in found if name.startswith("TNT_")} <= set(ALL_NAMES)
@@ -113,19 +114,21 @@ def test_values_of_the_environment_are_kept_if_the_option_is_not_given():
 
 def test_an_option_wins_over_the_environment():
     user = {"TNT_LOG_LEVEL": "DEBUG", "TNT_FUSION_THRESHOLD_KB": "1", "TNT_TIMEOUT_S": "9"}
-    found = variables_of(environment=user, log_level="ERROR", fusion_threshold_kb=64, timeout_s=2.5)
+    found = variables_of(
+        environment=user, TNT_LOG_LEVEL="ERROR", TNT_FUSION_THRESHOLD_KB=64, TNT_TIMEOUT_S=2.5
+    )
     assert found["TNT_LOG_LEVEL"] == "ERROR"
     assert found["TNT_FUSION_THRESHOLD_KB"] == "64"
     assert found["TNT_TIMEOUT_S"] == "2.5"
 
 
 def test_the_fusion_option_wins_over_either_name_of_the_variable():
-    found = variables_of(environment={"TNT_FUSION_THRESHOLD": "1"}, fusion_threshold_kb=64)
+    found = variables_of(environment={"TNT_FUSION_THRESHOLD": "1"}, TNT_FUSION_THRESHOLD_KB=64)
     assert found["TNT_FUSION_THRESHOLD"] == found["TNT_FUSION_THRESHOLD_KB"] == "64"
 
 
 def test_flags_are_written_as_booleans():
-    plan = plan_of(log_on_all_devices=True, output_on_all_devices=False)
+    plan = plan_of(TNT_LOG_ON_ALL_DEVICES=True, TNT_OUTPUT_ON_ALL_DEVICES=False)
     assert plan.ranks[0].environment["TNT_LOG_ON_ALL_DEVICES"] == "1"
     assert not plan.shows_all_output
 
@@ -236,7 +239,8 @@ def test_threads_of_tensorflow_that_the_user_set_are_kept():
     ("level", "shown"), [(None, "3"), ("INFO", "3"), ("DEBUG", "0"), ("ERROR", "3")]
 )
 def test_tensorflow_is_heard_at_level_debug_only(level, shown):
-    assert variables_of(log_level=level)["TF_CPP_MIN_LOG_LEVEL"] == shown
+    options = {} if level is None else {"TNT_LOG_LEVEL": level}
+    assert variables_of(**options)["TF_CPP_MIN_LOG_LEVEL"] == shown
 
 
 @pytest.mark.parametrize(
@@ -246,7 +250,7 @@ def test_tensorflow_is_heard_at_level_debug_only(level, shown):
 def test_the_level_of_tensorflow_that_is_in_effect_is_part_of_the_plan(own, level):
     assert plan_of(environment=own).tensorflow_log_level == level
     assert plan_of(exports=tuple(own.items())).tensorflow_log_level == level
-    assert plan_of(log_level="DEBUG").tensorflow_log_level == 0
+    assert plan_of(TNT_LOG_LEVEL="DEBUG").tensorflow_log_level == 0
 
 
 def test_values_reach_ranks_in_canonical_form():

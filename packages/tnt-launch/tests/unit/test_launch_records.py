@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tnt_launch.running.records import JobRecord, candidates, open_folder, recorded
+from tnt_launch.running.job_files import JobRecord, candidates, open_folder, recorded
 
 RECORD = JobRecord("0123456789abcdef", "train.py", "/work")
 

@@ -3,8 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.output.router import OutputRouter
-from tnt_launch.output.same_lines import MAX_PENDING, WINDOW_S, SameLines, SharedLine
+from tnt_launch.output.router import MAX_PENDING, WINDOW_S, OutputRouter, SameLines, SharedLine
 
 T = 100.0
 

@@ -44,6 +44,18 @@ def test_levels_are_those_of_tensorflow(level, shown):
     assert filtered(LOG, level) == shown
 
 
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_that_cuda_finds_no_gpu_is_no_error_of_a_rank_without_one(level):
+    dated = b"2026-01-02 03:04:05.067890: E external/xla/cuda/cuda_driver.cc:152] "
+    missing = ERROR + dated + b"failed call to cuInit: CUDA_ERROR_NO_DEVICE\n"
+    others = dated + b"failed to allocate 1 KiB\n2026 epochs\n"
+    filter_ = TensorFlowLogFilter(level, has_gpu=False)
+    data = missing + FATAL + others
+    shown = b"".join(filter_.feed(data[i : i + 1]) for i in range(len(data)))
+    assert shown + filter_.finish() == FATAL + others
+    assert filtered(missing, level) == missing
+
+
 @pytest.mark.parametrize("line", OTHERS)
 def test_other_lines_are_shown(line):
     assert filtered(line) == line

@@ -7,15 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.grammar import Boolean, Integer, Seconds
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.variables import (
-    JOB_VARIABLES,
-    USER_VARIABLES,
-    Boolean,
-    Integer,
-    Seconds,
-)
+from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES
 
 SPEC = LaunchSpec(program=("train.py",))
 WORDS = {"1": True, "true": True, "YES": True, "On": True}
@@ -176,7 +171,9 @@ def test_known_names_are_not_warned_about():
 
 
 def test_a_malformed_value_that_is_replaced_does_no_harm():
-    spec = LaunchSpec(program=("a",), log_level="INFO", exports=(("TNT_TIMEOUT_S", "3"),))
+    spec = LaunchSpec(
+        program=("a",), settings={"TNT_LOG_LEVEL": "INFO"}, exports=(("TNT_TIMEOUT_S", "3"),)
+    )
     settings = read_settings(spec, {"TNT_LOG_LEVEL": "LOUD", "TNT_TIMEOUT_S": "soon"})
     assert settings.environment() == {"TNT_LOG_LEVEL": "INFO", "TNT_TIMEOUT_S": "3"}
 

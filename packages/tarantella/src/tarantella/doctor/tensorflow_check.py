@@ -38,7 +38,7 @@ def _look_at_keras() -> None:
 
 def _look_at_operations() -> None:
     from tnt_keras.keras_hooks import private, private_tensorflow
-    from tnt_keras.process.op_library import op_library
+    from tnt_keras.process.framework import op_library
 
     private_tensorflow.check_version()
     private.check_version()

@@ -132,6 +132,12 @@ TEST(Environment, TheFormerNameOfTheStallTimeCountsWithoutTheOtherOne) {
   EXPECT_EQ(parse({{"TNT_STALL_REPORT_S", "2"}, {"TNT_STALL_S", "3"}}).stall_report_s, 3.0);
 }
 
+TEST(Environment, RanksMayStartForTwoMinutesUnlessAStallTimeIsStated) {
+  EXPECT_EQ(parse({}).start_report_s, 120.0);
+  EXPECT_EQ(parse(with("TNT_STALL_S", "3")).start_report_s, 3.0);
+  EXPECT_EQ(parse(with("TNT_STALL_REPORT_S", "2")).start_report_s, 2.0);
+}
+
 std::string refusal(const Variables& variables) {
   try {
     parse(variables);

@@ -1,4 +1,4 @@
-"""`evaluate` and `predict` on all ranks."""
+"""`evaluate`, `predict` and the `*_on_batch` methods on all ranks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 from tnt_keras.api.first_step import (
     callbacks_for_data,
     check_compiled,
+    prepare_single_step,
     prepare_steps,
     split_arguments,
     switches,
 )
 from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments
@@ -23,7 +25,7 @@ from tnt_keras.process.output import verbosity
 class Evaluating(MixinBase):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
-    @collective_call("evaluate")
+    @collective_call("evaluate", compares=True)
     def evaluate(
         self,
         x: Any = None,
@@ -67,10 +69,12 @@ class Evaluating(MixinBase):
         given, of_keras = split_arguments(locals())
         if kwargs:  # `fit` validates, with data that it has distributed
             return super().evaluate(**of_keras)
-        check_compiled(self, "evaluate")
-        return super().evaluate(**of_keras | _replacements(self, "test_step", given))
+        with compared_at_once("begin"):
+            check_compiled(self, "evaluate")
+            replacements = _replacements(self, "test_step", given)
+        return super().evaluate(**of_keras | replacements)
 
-    @collective_call("predict")
+    @collective_call("predict", compares=True)
     def predict(
         self,
         x: Any,
@@ -105,7 +109,9 @@ class Evaluating(MixinBase):
             ValueError: As `fit` does.
         """
         given, of_keras = split_arguments(locals())
-        return super().predict(**of_keras | _replacements(self, "predict_step", given))
+        with compared_at_once("begin"):
+            replacements = _replacements(self, "predict_step", given)
+        return super().predict(**of_keras | replacements)
 
 
 def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -130,3 +136,64 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
             lockstep=own.distribute or part.is_compared,
         ),
     }
+
+
+class SingleBatches(MixinBase):
+    """Mixin for a Keras model: one step at a time, on a global batch that all ranks have."""
+
+    @collective_call("train_on_batch")
+    def train_on_batch(
+        self,
+        x: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        class_weight: Any = None,
+        return_dict: bool = False,
+    ) -> Any:
+        """Train on a global batch that all ranks have, as in Keras otherwise. Collective.
+
+        Args:
+            x: As in Keras. There may be fewer samples than ranks.
+            y: As in Keras.
+            sample_weight: As in Keras.
+            class_weight: As in Keras.
+            return_dict: As in Keras.
+
+        Returns:
+            Loss and metrics of the global batch, equal on all ranks.
+        """
+        check_compiled(self, "train_on_batch")
+        prepare_single_step(self)
+        return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
+
+    @collective_call("test_on_batch")
+    def test_on_batch(
+        self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
+    ) -> Any:
+        """Evaluate a global batch that all ranks have, as in Keras otherwise. Collective.
+
+        Args:
+            x: As for `train_on_batch`.
+            y: As in Keras.
+            sample_weight: As in Keras.
+            return_dict: As in Keras.
+
+        Returns:
+            Loss and metrics of the global batch, equal on all ranks.
+        """
+        check_compiled(self, "test_on_batch")
+        prepare_single_step(self)
+        return super().test_on_batch(x, y, sample_weight, return_dict)
+
+    @collective_call("predict_on_batch")
+    def predict_on_batch(self, x: Any) -> Any:
+        """Predict for a global batch that all ranks have, as in Keras otherwise. Collective.
+
+        Args:
+            x: As for `train_on_batch`.
+
+        Returns:
+            The predictions for the global batch in its order, on all ranks.
+        """
+        prepare_single_step(self)
+        return super().predict_on_batch(x)

@@ -10,19 +10,20 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.callbacks.end_of_data import EndOfData
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.accumulation import settle
-from tnt_keras.step.generators import (
+from tnt_keras.step.accumulation import reduce_accumulated
+from tnt_keras.step.data_check import EndOfData
+from tnt_keras.step.owner import step_scope
+from tnt_keras.step.replicas import (
+    check_replicas_in_turn,
     generator_states,
     set_generator_states,
+    synchronize,
     use_generators_of_master,
 )
-from tnt_keras.step.owner import step_scope
-from tnt_keras.step.variables import check_replicas_in_turn, synchronize
 
 _KINDS = ("train", "test", "predict")
 
@@ -60,7 +61,7 @@ def prepare_steps(model: Any) -> None:
     """
     if get_size() == 1:
         return
-    settle(model._tnt_owner.optimizers)
+    reduce_accumulated(model._tnt_owner.optimizers)
     synchronize(model._tnt_owner)
     if model.run_eagerly:
         use_generators_of_master()

@@ -19,6 +19,7 @@ from tnt_keras.api.first_step import (
     switches,
 )
 from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
@@ -39,7 +40,7 @@ from tnt_keras.restart.fit_backup import FitBackup, backup_of
 class Fitting(MixinBase):
     """Mixin for a Keras model: trains on all ranks."""
 
-    @collective_call("fit")
+    @collective_call("fit", compares=True)
     def fit(
         self,
         x: Any = None,
@@ -113,18 +114,22 @@ class Fitting(MixinBase):
             tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
         given, of_keras = split_arguments(locals())
-        check_compiled(self, "fit")
-        backup = backup_of(self, callbacks)
-        require_same_arguments(
-            given
-            | switches(self)
-            | {
-                "BackupAndRestore": backup is not None,
-                "validation_data": None if validation_data is None else "given",
-            }
-        )
-        with contextlib.nullcontext() if backup is None else backup.taking_part():
-            return super().fit(**of_keras | _replacements(self, given, backup))
+        with contextlib.ExitStack() as stack:
+            with compared_at_once("begin"):
+                check_compiled(self, "fit")
+                backup = backup_of(self, callbacks)
+                require_same_arguments(
+                    given
+                    | switches(self)
+                    | {
+                        "BackupAndRestore": backup is not None,
+                        "validation_data": None if validation_data is None else "given",
+                    }
+                )
+                if backup is not None:
+                    stack.enter_context(backup.taking_part())
+                replacements = _replacements(self, given, backup)
+            return super().fit(**of_keras | replacements)
 
 
 def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -> dict[str, Any]:

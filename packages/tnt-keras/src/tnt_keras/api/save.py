@@ -1,17 +1,21 @@
-"""Files of a distributed model: those of the plain Keras model, written once."""
+"""Files of distributed models, written once, and of plain ones that a step function trains."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
+import pathlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
 
-from tnt_keras.calls.atomic_write import write_atomically
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.calls.files_of_ranks import read_from_master
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
-from tnt_keras.step.accumulation import settle
+from tnt_keras.calls.files import read_from_master, write_atomically, write_here
+from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
+from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.owner import StepOwner
 
 
@@ -47,7 +51,7 @@ class Saving(MixinBase):
             FileExistsError: On all ranks, if the file exists and `overwrite` is False.
             OSError: On all ranks, if the file cannot be written.
         """
-        settle(self._tnt_owner.optimizers)
+        reduce_accumulated(self._tnt_owner.optimizers)
         write_atomically(
             filepath,
             lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
@@ -77,7 +81,7 @@ class Saving(MixinBase):
             FileExistsError: As `save` does.
             OSError: As `save` does.
         """
-        settle(self._tnt_owner.optimizers)
+        reduce_accumulated(self._tnt_owner.optimizers)
         write_atomically(
             filepath,
             lambda path: keras.Model.save_weights(self, path, **kwargs),
@@ -145,3 +149,70 @@ class Saving(MixinBase):
         """
         self._tnt_owner.is_synchronized = False
         super().set_weights(weights)
+
+
+class WholeFiles(MixinBase):
+    """Mixin for a plain Keras model: no rank finds half a file of another one."""
+
+    @signature_of(keras.Model.save)
+    def save(
+        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """Write the model as `keras.Model.save` does, whole or not at all. Local."""
+        save = super().save
+        _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
+
+    @signature_of(keras.Model.save_weights)
+    def save_weights(
+        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local."""
+        save_weights = super().save_weights
+        _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
+
+
+def make_files_whole(objects: Iterable[Any]) -> None:
+    """Let plain models write whole files, unless they save in a way of their own. Local."""
+    for each in objects:
+        if (
+            isinstance(each, keras.Model)
+            and not isinstance(each, Saving)
+            and has_keras_methods(each, "save", "save_weights")
+        ):
+            add_mixin(each, WholeFiles)
+
+
+def _write(
+    filepath: str | os.PathLike[str], overwrite: bool, write_to: Callable[[Any], None]
+) -> None:
+    if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
+        write_to(filepath)
+    else:
+        write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
+
+
+class UsedLayers:
+    """The layers, outermost ones only, that are called in a with-block, in order of first calls."""
+
+    def __init__(self) -> None:
+        self.layers: list[Any] = []
+        self._depth = 0
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Note what is called in a with-block. Local."""
+        with replaced(keras.Layer, "__call__", self._noting(keras.Layer.__call__)):
+            yield
+
+    def _noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(plain)
+        def call(used: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._depth == 0 and not any(used is known for known in self.layers):
+                self.layers.append(used)
+            self._depth += 1
+            try:
+                return plain(used, *args, **kwargs)
+            finally:
+                self._depth -= 1
+
+        return call

@@ -1,32 +1,35 @@
-"""`tnt.function`: a step of a training loop of the user's own, computed by all ranks together."""
+"""`tnt.function`, a step of the user's own computed by all ranks together, and `tnt.explain`."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, overload
 
 import tensorflow as tf
 
-from tnt_keras.api.function_arguments import Arguments, Layout, call_with, check_same_constants
-from tnt_keras.api.given_parts import GivenParts
-from tnt_keras.api.whole_files import UsedLayers, make_files_whole
+from tnt_keras.api.function_arguments import (
+    Arguments,
+    GivenParts,
+    Layout,
+    call_with,
+    check_same_constants,
+)
+from tnt_keras.api.model import Model
+from tnt_keras.api.save import UsedLayers, make_files_whole
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.process.former_options import check_probe
-from tnt_keras.process.other_distribution import check_no_strategy
-from tnt_keras.process.output import logger
+from tnt_keras.process.framework import check_no_strategy
+from tnt_keras.process.output import logger, print
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.generators import use_generators_of_master
-from tnt_keras.step.keras_function import Steps
-from tnt_keras.step.options import default_options, given_options
-from tnt_keras.step.owner import StepOwner, is_inside_step
+from tnt_keras.step.keras_function import Steps, WholeSteps
+from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.variables import check_replicas_in_turn
-from tnt_keras.step.whole_steps import WholeSteps
+from tnt_keras.step.replicas import check_replicas_in_turn, use_generators_of_master
 
 _MANY_GRAPHS = 5
 
@@ -224,3 +227,45 @@ def _known_by_name(python_function: Any) -> list[Any]:
         return []
     names = inspect.getclosurevars(python_function)
     return [*names.nonlocals.values(), *names.globals.values()]
+
+
+_KINDS = ("train", "test", "predict")
+
+
+def explain(model: Any) -> None:
+    """Print on the master rank what ranks exchange in the steps that have run. Local.
+
+    There is a table for each kind of step: the values that travel in a step, with their sizes and
+    the lines of the script that ask for them, and the share of the arithmetic that all ranks do
+    alike. Values with the same number of *exchange* travel together. On one rank nothing does.
+
+    Args:
+        model: A model that `tnt.Model` has made, or a function or method of `tnt.function`.
+
+    Raises:
+        TypeError: If it is neither.
+        RuntimeError: If none of its steps has run, or none since the model was compiled.
+    """
+    model = getattr(model, "__func__", model)  # of a method
+    if not isinstance(model, (Model, StepFunction)):
+        raise TypeError(
+            "`tnt.explain` takes a model of `tnt.Model` or a function of `tnt.function`. Received: "
+            f"{type(model).__name__}."
+        )
+    if get_size() == 1:
+        print("On one rank nothing is exchanged.")
+        return
+    tables = [table for steps in _steps_of(model) for table in steps.tables]
+    if not tables:
+        raise RuntimeError(
+            "No step has run yet, or none since `compile`, so that there is nothing to explain. "
+            "Call `tnt.explain` after `fit`, `evaluate`, `predict` or a call of the function."
+        )
+    print("\n\n".join(tables))
+
+
+def _steps_of(model: Any) -> Iterable[Steps]:
+    if isinstance(model, StepFunction):
+        return model.all_steps
+    functions = [getattr(model, f"{kind}_function") for kind in _KINDS]
+    return [function.steps for function in functions if function is not None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.callbacks.writers import run_on_master
+from tnt_keras.callbacks.ranks import Callback, run_on_master
 
 __all__ = ["Callback", "run_on_master"]

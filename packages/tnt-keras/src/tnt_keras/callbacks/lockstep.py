@@ -11,14 +11,14 @@ import numpy as np
 
 import tnt_comm
 from tnt_keras.callbacks.communication_report import STEPS
-from tnt_keras.callbacks.writers import folder_of_all_ranks
+from tnt_keras.callbacks.ranks import folder_of_all_ranks
 from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
-from tnt_keras.step.accumulation import settle
+from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.own_logs import keep_own_logs
-from tnt_keras.step.variables import check_replicas
+from tnt_keras.step.replicas import check_replicas
 
 _Call = Callable[[keras.callbacks.Callback], None]
 _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
@@ -95,7 +95,7 @@ class Lockstep(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
-        settle(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
+        reduce_accumulated(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
         self._run("end of epoch", lambda one: one.on_epoch_end(epoch, logs), "stop_training")
         check_replicas(self.model._tnt_owner)
 

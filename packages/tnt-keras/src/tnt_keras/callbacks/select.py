@@ -10,9 +10,9 @@ import keras
 from tnt_comm import timeline
 from tnt_keras.callbacks.communication_report import CommunicationReport, TimelineMarks
 from tnt_keras.callbacks.lockstep import Lockstep
-from tnt_keras.callbacks.wrapper import Callback
-from tnt_keras.callbacks.writers import (
+from tnt_keras.callbacks.ranks import (
     FILE_WRITERS,
+    Callback,
     check_checkpoints,
     is_writer,
     saves_on_all_ranks,

@@ -10,22 +10,24 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tnt_comm
-from tnt_keras.calls.current_call import Call, running, what_is_alone
+from tnt_keras.calls.current_call import Call, on_one_rank, running, user_frames_of
 from tnt_keras.calls.errors import cause_of
 from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
-from tnt_keras.calls.user_frames import user_frames_of
-from tnt_keras.process.other_distribution import check_no_strategy
+from tnt_keras.process.framework import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Method], _Method]:
+def collective_call(
+    name: str, *, is_local_alone: bool = False, compares: bool = False
+) -> Callable[[_Method], _Method]:
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
     Ranks wait for each other when it begins, so that a rank in another call, or none, is noticed at
-    once. `is_local_alone`: one rank may make it in what it runs alone (see `alone`).
+    once. `is_local_alone`: one rank may make it in what it runs alone (see `on_one_rank`).
+    `compares`: it begins with a message of its own, in which ranks compare what they were given.
     """
 
     def decorate(method: _Method) -> _Method:
@@ -34,7 +36,7 @@ def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Me
             check_no_strategy(name)
             if get_size() == 1:
                 return method(*args, **kwargs)
-            who = what_is_alone()
+            who = on_one_rank.get()
             if who is not None:
                 if not is_local_alone:
                     raise RuntimeError(_error_of_alone(name, who))
@@ -42,7 +44,8 @@ def collective_call(name: str, *, is_local_alone: bool = False) -> Callable[[_Me
             handled = sys.exc_info()[1]  # such as in a `finally` of the script
             with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
-                    barrier("begin")
+                    if not compares:
+                        barrier("begin")
                     return method(*args, **kwargs)
                 except Exception as error:
                     reported = _error_for_user(error, this)

@@ -8,48 +8,49 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call
+from tnt_keras.calls.current_call import Scoped, current_call, user_line
 from tnt_keras.calls.failed_call import settle_failure
-from tnt_keras.calls.user_frames import user_line
 from tnt_keras.process.rank import MASTER_RANK
 
 _BUILDING_S = 120.0
 _POLL_S = 0.002
+_MESSAGE_BYTES = 16 << 20
+
+_Array: TypeAlias = "np.ndarray[Any, Any]"
+
+before_next: Scoped[Callable[[], None]] = Scoped("tnt_before_next")
+"""What all ranks do before the next message of a call: compare what was collected."""
 
 
-def allgather(name: str, message: bytes) -> list[bytes]:
-    """Return the messages of all ranks, of any lengths, in rank order. Collective."""
+def allgather(name: str, message: bytes, *, after_building: bool = False) -> list[bytes]:
+    """Return the messages of all ranks, of any lengths, in rank order. Collective.
+
+    `after_building`: all have built a graph before. On a busy host ranks may need seconds more or
+    less for it, and nothing is wrong: only after two minutes it is a stall.
+    """
     label, caller = _label(name)
-    parts = tnt_comm.allgather(np.frombuffer(message, np.uint8), label=label, caller=caller)
+    own = np.frombuffer(message, np.uint8)
+    if not after_building:
+        parts = tnt_comm.allgather(own, label=label, caller=caller)
+    else:
+        ticket = tnt_comm.Group().start_allgather(own, label=label, caller=caller)
+        end = time.monotonic() + _BUILDING_S
+        while not ticket.is_done() and time.monotonic() < end:
+            time.sleep(_POLL_S)
+        parts = ticket.wait()
     return [part.tobytes() for part in parts]
 
 
-def allgather_json(name: str, value: Any) -> list[Any]:
+def allgather_json(name: str, value: Any, *, after_building: bool = False) -> list[Any]:
     """Return the values of all ranks, as JSON keeps them, in rank order. Collective."""
-    return [json.loads(message) for message in allgather(name, json.dumps(value).encode())]
-
-
-def attempt(
-    name: str, action: Callable[[], Any], told: Callable[[Exception], Any]
-) -> tuple[Any, Exception | None, list[Any]]:
-    """Do what may fail on this rank; return result or error, and what each rank told. Collective.
-
-    `action` must not wait for other ranks. `told` makes JSON of an error; without one a rank tells
-    None.
-    """
-    result: Any = None
-    error: Exception | None = None
-    try:
-        result = action()
-    except Exception as failure:  # of any class, and the other ranks wait for this one
-        error = failure
-    return result, error, allgather_json(name, None if error is None else told(error))
+    own = json.dumps(value).encode()
+    return [json.loads(each) for each in allgather(name, own, after_building=after_building)]
 
 
 def barrier(name: str) -> None:
@@ -58,32 +59,42 @@ def barrier(name: str) -> None:
     tnt_comm.barrier(label=label, caller=caller)
 
 
-def barrier_after_building(name: str) -> None:
-    """Wait until all ranks have built a graph; only after two minutes it is a stall. Collective.
-
-    On a busy host ranks may need seconds more or less for it, and nothing is wrong.
-    """
-    label, caller = _label(name)
-    ticket = tnt_comm.Group().start_barrier(label=label, caller=caller)
-    end = time.monotonic() + _BUILDING_S
-    while not ticket.is_done() and time.monotonic() < end:
-        time.sleep(_POLL_S)
-    ticket.wait()
-
-
 def allreduce(name: str, array: np.ndarray[Any, Any], op: str = "sum") -> np.ndarray[Any, Any]:
     """Return the elementwise "sum", "min" or "max" of the arrays of all ranks. Collective."""
     label, caller = _label(name)
     return np.asarray(tnt_comm.allreduce(array, op, label=label, caller=caller))
 
 
-def broadcast(name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the array of the master rank, as bytes of this rank's dtype and shape. Collective."""
-    # As bytes, since not every dtype of TensorFlow can be sent.
-    raw = np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-    label, caller = _label(name)
-    received = tnt_comm.broadcast(raw, root=MASTER_RANK, label=label, caller=caller)
-    return np.frombuffer(received.tobytes(), array.dtype).reshape(array.shape)
+def broadcast(name: str, arrays: Sequence[_Array]) -> list[_Array]:
+    """Return the arrays of the master rank, of the same sizes on all ranks. Collective.
+
+    They travel together, as bytes of this rank's dtypes and shapes, since not every dtype of
+    TensorFlow can be sent.
+    """
+    received: list[_Array] = []
+    for group in _grouped(arrays):
+        own = b"".join(np.ascontiguousarray(array).tobytes() for array in group)
+        label, caller = _label(name)
+        raw = np.frombuffer(own, np.uint8)
+        taken = tnt_comm.broadcast(raw, root=MASTER_RANK, label=label, caller=caller).tobytes()
+        begin = 0
+        for array in group:
+            part = np.frombuffer(taken[begin : begin + array.nbytes], array.dtype)
+            received.append(part.reshape(array.shape))
+            begin += array.nbytes
+    return received
+
+
+def _grouped(arrays: Sequence[_Array]) -> Iterator[list[_Array]]:
+    """Yield arrays that travel together: in the memory of a message, or a larger one alone."""
+    group: list[_Array] = []
+    for array in arrays:
+        if group and sum(each.nbytes for each in group) + array.nbytes > _MESSAGE_BYTES:
+            yield group
+            group = []
+        group.append(array)
+    if group:
+        yield group
 
 
 def scatter(name: str, parts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -96,5 +107,8 @@ def scatter(name: str, parts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _label(name: str) -> tuple[str, str]:
     """Return the label of a message, and the user's line that led to it."""
     settle_failure()
+    prepare = before_next.get()
+    if prepare is not None:
+        prepare()
     call = current_call()
     return (name, user_line()) if call is None else (call.label(name), call.caller)

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 import tnt_comm
 from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.current_call import user_line
 from tnt_keras.calls.errors import of_other_rank
-from tnt_keras.calls.messages import allgather, attempt
-from tnt_keras.calls.user_frames import user_line
+from tnt_keras.calls.together import gather
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
+
+_NOT_SENT = (
+    "the object of rank {rank} cannot be sent to other ranks, as it cannot be pickled: {error}. "
+    "Send the values that it is made of; functions must have a name in a module."
+)
+_NOT_LOADED = (
+    "rank {rank} cannot make the object of its pickle: {error}. Send the values that it is made "
+    "of; its class must be in a module that every rank imports alike."
+)
 
 
 @collective_call("allgather_object")
@@ -31,7 +40,7 @@ def allgather_object(value: Any) -> list[Any]:
     """
     if get_size() == 1:
         return [value]
-    return _loaded("object", allgather("object", _pickled("object", value)))
+    return _loaded(gather("object", lambda: pickle.dumps(value), _NOT_SENT, kind=TypeError))
 
 
 @collective_call("broadcast_object")
@@ -56,37 +65,22 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
         return value
     is_root = get_rank() == root
     label = f"object of rank {root}"
-    of_ranks = allgather(label, _pickled(label, value if is_root else None))
-    loaded = _loaded(label, [] if is_root else [of_ranks[root]])
+    of_ranks = gather(
+        label, lambda: pickle.dumps(value) if is_root else b"", _NOT_SENT, kind=TypeError
+    )
+    loaded = _loaded([] if is_root else [of_ranks[root]])
     return value if is_root else loaded[0]
 
 
-def _pickled(label: str, value: Any) -> bytes:
-    return _done_by_all(
-        f"{label}, pickled",
-        lambda: pickle.dumps(value),
-        "the object of rank {rank} cannot be sent to other ranks, as it cannot be pickled: "
-        "{error}. Send the values that it is made of; functions must have a name in a module.",
-    )
+def _loaded(pickles: list[bytes]) -> list[Any]:
+    objects: list[Any] = []
 
+    def load() -> bytes:
+        objects.extend(map(pickle.loads, pickles))
+        return b""
 
-def _loaded(label: str, pickles: list[bytes]) -> list[Any]:
-    return _done_by_all(
-        f"{label}, loaded",
-        lambda: list(map(pickle.loads, pickles)),
-        "rank {rank} cannot make the object of its pickle: {error}. Send the values that it is "
-        "made of; its class must be in a module that every rank imports alike.",
-    )
-
-
-def _done_by_all(label: str, action: Callable[[], Any], sentence: str) -> Any:
-    """Return what an action returns; what it raises on one rank is a `TypeError` of all."""
-    result, error, texts = attempt(label, action, lambda own: f"{type(own).__name__}: {own}")
-    for rank, text in enumerate(texts):
-        if text is not None:
-            told = f"Rank {get_rank()}: {sentence.format(rank=rank, error=text)}"
-            raise (TypeError(told) if error else of_other_rank(TypeError, told)) from error
-    return result
+    gather("object, loaded", load, _NOT_LOADED, kind=TypeError)
+    return objects
 
 
 @contextlib.contextmanager

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Sequence
 
 import tnt_comm
-from tnt_keras.calls.messages import allgather_json, barrier_after_building
-from tnt_keras.calls.replicas import first_difference
+from tnt_keras.calls.agree import first_difference
+from tnt_keras.calls.messages import allgather_json
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
 
@@ -60,8 +60,7 @@ class ExchangePlan:
         if get_size() == 1:
             return []
         own, self._pending = list(map(dataclasses.astuple, self._pending)), []
-        barrier_after_building(f"plan of {self._title}")
-        messages = allgather_json(f"plan of {self._title}", own)
+        messages = allgather_json(f"plan of {self._title}", own, after_building=True)
         of_ranks = [[PlannedCall(*entry) for entry in message] for message in messages]
         difference = first_difference(
             [[(call.exchange, call.what) for call in calls] for calls in of_ranks]

@@ -26,7 +26,7 @@ import functools
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.process.op_library import op_library
+from tnt_keras.process.framework import op_library
 
 REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
 """Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""

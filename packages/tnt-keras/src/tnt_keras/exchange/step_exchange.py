@@ -9,10 +9,10 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.exchange import ops
+from tnt_keras.exchange.channels import Finish, Part, StepChannels
 from tnt_keras.exchange.exchange_order import ExchangeOrder
 from tnt_keras.exchange.exchange_plan import ExchangePlan
-from tnt_keras.exchange.exchanged_value import ExchangedValue, exchanged_value
-from tnt_keras.exchange.step_channels import Finish, Part, StepChannels
+from tnt_keras.exchange.values import ExchangedValue, exchanged_value
 from tnt_keras.process.rank import get_size
 
 if TYPE_CHECKING:

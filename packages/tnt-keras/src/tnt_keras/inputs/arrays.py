@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.seed import Seeds
-from tnt_keras.step.batch_part import rows_at
+from tnt_keras.step.rows import rows_at, spread_positions
 
 
 def is_array(leaf: Any) -> bool:
@@ -178,8 +178,8 @@ class Arrays:
         """Return a number by which ranks compare all samples, or some spread over all. Local."""
         if num_rows is None or num_rows >= self.num_samples:
             return int(tnt_data.fingerprint_of(self.arrays))
-        positions = np.linspace(0, self.num_samples - 1, num_rows).astype(np.int64)
-        return int(tnt_data.fingerprint_of(self.rows_at(tf.constant(positions))))
+        positions = spread_positions(self.num_samples, num_rows)
+        return int(tnt_data.fingerprint_of(self.rows_at(positions)))
 
     @property
     def batch_spec(self) -> Any:

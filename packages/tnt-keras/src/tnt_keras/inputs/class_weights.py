@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tnt_data import MicroBatch
 from tnt_keras.inputs.arrays import without_pandas
-from tnt_keras.step.batch_part import CheckedBatch, LocalBatch
+from tnt_keras.step.batch import CheckedBatch
 from tnt_keras.step.data_check import NO_LABEL
 
 ClassWeight = dict[int, float] | None
@@ -77,9 +77,9 @@ class WeightTable:
         label = tf.where(part.num_local > 0, label, NO_LABEL)
         return CheckedBatch(part._replace(data=data), label)
 
-    def weigh_own(self, batch: Any) -> LocalBatch:
+    def weigh_own(self, batch: Any) -> CheckedBatch:
         """Return this rank's own batch with weights; a label without weight is noted. Local."""
-        return LocalBatch(*self._weigh_known(batch))
+        return CheckedBatch(*self._weigh_known(batch))
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
         """Return a batch with weights, and its first label outside of the table, or `NO_LABEL`.

@@ -8,9 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.calls.agree import require_same
 from tnt_keras.calls.errors import DifferentInputError
-from tnt_keras.calls.messages import allgather, allgather_json
-from tnt_keras.calls.replicas import require_same
+from tnt_keras.calls.messages import allgather_json
 from tnt_keras.inputs.arguments import (
     EVALUATION,
     TRAINING,
@@ -20,7 +20,7 @@ from tnt_keras.inputs.arguments import (
 )
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size
 
 _NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}
 _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
@@ -33,16 +33,14 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
     its own. Data are compared elsewhere.
     """
     free = {name for each in (TRAINING, VALIDATION, EVALUATION) for name in _free(given, each)}
-    own = {name: repr(value) for name, value in given.items() if name not in free | _NOT_COMPARED}
-    of_ranks = allgather_json("arguments", own)
-    for name in own:
-        values = [of_rank.get(name) for of_rank in of_ranks]
-        for rank, value in enumerate(values):
-            if value not in (None, values[MASTER_RANK]):
-                raise DifferentInputError(
-                    f"Rank {get_rank()}: `{name}` must be the same on all ranks, but it is "
-                    f"{values[MASTER_RANK]} on rank {MASTER_RANK} and {value} on rank {rank}."
-                )
+    # Which are free comes first: else an argument of one rank would have no place on another.
+    compared = [name for name in given if name not in _NOT_COMPARED]
+    names = sorted(compared, key=lambda name: "distribute" not in name)
+    require_same(
+        "the arguments of the ranks differ",
+        {f"`{name}`": "of each rank" if name in free else repr(given[name]) for name in names},
+        "All ranks must make the call with the same ones.",
+    )
 
 
 def _free(given: Mapping[str, Any], keywords: Keywords) -> list[str]:
@@ -58,18 +56,14 @@ def require_same_pipeline(
     description = f"of {_length(pipeline.dataset)} elements {elements}, in batches of {batch_size}"
     if pipeline.order:
         description += f", made by {pipeline.order}"
-    try:
-        require_same(
-            "the dataset",
-            [description],
-            "the dataset must be the same on all ranks, but it is {masters} on rank {master} and "
-            f"{{other}} on rank {{rank}}. `{keywords.x}`: Build it alike on all "
-            "ranks, with the same seeds, and leave it to Tarantella to share it. If each rank has "
-            f"samples of its own, say `{keywords.distribute}=False`.",
-        )
-    except DifferentInputError as error:  # on all ranks
-        cause = difference_of_global_seeds()
-        raise DifferentInputError(f"{cause} {error}".lstrip()) from None
+    require_same(
+        "the dataset must be the same on all ranks",
+        {"it": description},
+        f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave it to "
+        "Tarantella to share it. If each rank has samples of its own, say "
+        f"`{keywords.distribute}=False`.",
+        cause=difference_of_global_seeds,
+    )
 
 
 def require_same_input_arrays(arrays: Arrays, given: InputArguments) -> None:
@@ -86,17 +80,14 @@ def require_same_arrays_of_dataset(pipeline: tnt_data.Pipeline, given: InputArgu
 
 
 def _require_same_arrays(own: int, keywords: Keywords) -> None:
-    of_ranks = allgather("samples of arrays", str(own).encode())
-    others = [rank for rank, number in enumerate(of_ranks) if number != of_ranks[MASTER_RANK]]
-    if others:
-        raise DifferentInputError(
-            f"Rank {get_rank()}: `{keywords.x}`: the arrays of ranks {others} differ from those of "
-            f"rank {MASTER_RANK}, so that some samples would be used twice and others not at all. "
-            "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, "
-            f"or say `{keywords.distribute}=False`. If they are made by random numbers: set the "
-            "same seed on all ranks before, by `keras.utils.set_random_seed(seed)`. "
-            "(`verify_inputs=False` takes what differs on purpose.)"
-        )
+    require_same(
+        "some samples would be used twice and others not at all",
+        {f"`{keywords.x}`: the arrays": str(own).encode()},
+        "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or say "
+        f"`{keywords.distribute}=False`. If they are made by random numbers: set the same seed on "
+        "all ranks before, by `keras.utils.set_random_seed(seed)`. (`verify_inputs=False` takes "
+        "what differs on purpose.)",
+    )
 
 
 def require_same_number_of_steps(

@@ -37,7 +37,8 @@ from tnt_keras.inputs.py_dataset import (
 from tnt_keras.keras_hooks.private import ChangedInput, adapter_of
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch_part import CheckedBatch, LocalBatch, num_rows, rows_at
+from tnt_keras.step.batch import CheckedBatch
+from tnt_keras.step.rows import num_rows, rows_at, spread_positions
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
@@ -56,7 +57,7 @@ def distribute_python_input(
     free_iterators_at_exit()
     if not given.distribute:
         own = with_same_order(given.x, shuffle, seed)
-        data = _changed(own, class_weight, lambda whole: map_batches(whole, [LocalBatch]))
+        data = _changed(own, class_weight, lambda whole: map_batches(whole, [CheckedBatch]))
         return _as_input(data, given, is_compared=given.needs_equal_steps)
     if is_read_by_master(given, lambda: _differs_when_read_again(given)):
         is_shuffled = shuffle and isinstance(given.x, keras.utils.PyDataset)
@@ -180,8 +181,7 @@ def _slice(
 
 def _fingerprint_of_some_rows(batch: Any) -> tf.Tensor:
     """Return the fingerprint of every k-th row of a batch of N, k = max(1, N // 8)."""
-    size = num_rows(batch)
-    rows = tf.range(0, size, tf.maximum(size // _COMPARED_ROWS, 1))
+    rows = spread_positions(num_rows(batch), _COMPARED_ROWS)
     leaves = [leaf for leaf in tf.nest.flatten(batch) if leaf is not None and leaf.shape.rank != 0]
     return tnt_data.fingerprint_of([rows_at(leaf, rows) for leaf in leaves])
 

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.step.batch_part import unmarked
+from tnt_keras.step.batch import unmarked
 
 
 @dataclasses.dataclass(frozen=True)

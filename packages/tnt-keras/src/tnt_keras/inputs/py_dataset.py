@@ -12,8 +12,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.attributes import in_attributes
-from tnt_keras.keras_hooks.private import is_loader
+from tnt_keras.keras_hooks.private import in_attributes, is_loader
 
 _DRAWING = (
     random.Random,

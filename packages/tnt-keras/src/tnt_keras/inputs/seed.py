@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 
-import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.messages import allgather_json, broadcast
+from tnt_keras.calls.agree import of_master
+from tnt_keras.calls.messages import allgather_json
 from tnt_keras.process.rank import MASTER_RANK
 
 SEED = 42
@@ -15,8 +15,6 @@ SEED = 42
 
 Seeds = tuple[int, int]
 """The two numbers from which an operation of TensorFlow draws."""
-
-_NONE = (-1, -1)
 
 
 def seeds_of_keras() -> Seeds | None:
@@ -42,9 +40,8 @@ def seeds_of_master() -> Seeds | None:
 
     So `keras.utils.set_random_seed(seed + rank)` gives the order of the serial run.
     """
-    own = np.array(seeds_of_keras() or _NONE, np.int64)
-    first, second = broadcast("the seed of the order", own).tolist()
-    return None if (first, second) == _NONE else (first, second)
+    seeds: Seeds | None = of_master("the seed of the order", seeds_of_keras())
+    return seeds
 
 
 def difference_of_global_seeds() -> str:

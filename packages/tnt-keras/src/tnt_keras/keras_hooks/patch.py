@@ -1,14 +1,50 @@
-"""Replace an attribute for the time of a with-block, as one thread sees it."""
+"""Act when a module is imported; replace an attribute for a with-block, as one thread sees it."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.abc
+import importlib.util
+import sys
 import threading
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 _ABSENT = object()
+
+
+def when_imported(name: str, action: Callable[[], None]) -> None:
+    """Call `action` when a module has been imported: now, or once it is. Local."""
+    if name in sys.modules:
+        action()
+    else:
+        sys.meta_path.insert(0, _Finder(name, action))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds one module as the others do, once, and acts after it was executed."""
+
+    def __init__(self, name: str, action: Callable[[], None]) -> None:
+        self._name, self._action = name, action
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> Any:
+        if fullname != self._name:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            plain = spec.loader.exec_module
+
+            def exec_module(module: types.ModuleType) -> None:
+                plain(module)
+                self._action()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 @contextlib.contextmanager

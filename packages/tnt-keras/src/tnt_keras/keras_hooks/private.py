@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -62,6 +62,28 @@ def all_layers(model: keras.Model) -> list[Any]:
     """Return the model and all layers below it, each once. Local."""
     check_version()
     return list(_flatten_layers(model))
+
+
+def in_attributes(owner: Any, kind: type | tuple[type, ...]) -> list[Any]:
+    """Return the objects of a class in attributes, each once, in the order of attributes. Local.
+
+    They may also be within lists, tuples and dictionaries; sets differ in order between processes.
+    """
+    seen: set[int] = set()
+    return [each for each in _in_containers(vars(owner), seen) if isinstance(each, kind)]
+
+
+def _in_containers(value: Any, seen: set[int]) -> Iterator[Any]:
+    if id(value) in seen:
+        return
+    seen.add(id(value))
+    if isinstance(value, Mapping):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        yield value
+        return
+    for each in list(value):
+        yield from _in_containers(each, seen)
 
 
 def has_global_seed() -> bool:

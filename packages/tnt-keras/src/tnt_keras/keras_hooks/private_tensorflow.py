@@ -1,12 +1,18 @@
-"""The only module that uses what TensorFlow does not document: functions and variables of graphs.
+"""The only module that uses what TensorFlow does not document.
+
+These are functions and variables of graphs, and the files in which AutoGraph puts generated code.
 
 Versions are checked when the first of these names is needed: importing this module never fails.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import linecache
+import os
+import sys
 import weakref
 from typing import Any
 
@@ -36,6 +42,8 @@ _function_def_to_graph = _GATE.find(
 _variable_creators = _GATE.find(
     "tensorflow.python.framework.ops", "Graph", "_variable_creator_stack"
 )
+_loader = _GATE.find("tensorflow.python.autograph.pyct", "loader")
+_load_source = _GATE.find("tensorflow.python.autograph.pyct.loader", "load_source")
 _made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
@@ -74,11 +82,7 @@ def _called(graph: Any, function: Any) -> CalledFunction:
 
 
 def made_outside(**options: Any) -> tf.Variable:
-    """Make a variable outside of the graph that is traced, which does not notice. Local.
-
-    Args:
-        **options: Of `tf.Variable`.
-    """
+    """Make a `tf.Variable` outside of the graph that is traced, which does not notice. Local."""
     check_version()
     traced = tf.compat.v1.get_default_graph()  # also in `tf.init_scope`, as far as creators go
     creators = traced._variable_creator_stack
@@ -88,3 +92,29 @@ def made_outside(**options: Any) -> tf.Variable:
             return tf.Variable(**options)
     finally:
         traced._variable_creator_stack = creators
+
+
+def keep_generated_code_in_memory() -> None:
+    """Remove the file of each function that AutoGraph generates as soon as it is read. Local.
+
+    AutoGraph removes them when Python ends, but not those of a rank that is killed.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith("__autograph_generated_file"):
+            _move_into_memory(str(module.__file__))
+    if _load_source is not None:
+        _loader.load_source = _load_into_memory
+
+
+def _load_into_memory(source: str, delete_on_exit: bool) -> tuple[Any, str]:
+    module, file = _load_source(source, False)
+    _move_into_memory(file)
+    return module, file
+
+
+def _move_into_memory(file: str) -> None:
+    lines = linecache.getlines(file)
+    # Without a time it stays although there is no file, for tracebacks and debuggers.
+    linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(file)

@@ -1,6 +1,12 @@
-"""Names of the original Tarantella and of Horovod, and what takes their place."""
+"""`tnt.Barrier`, and what takes the place of other names of the original Tarantella and of Horovod.
+
+It needs no TensorFlow.
+"""
 
 from __future__ import annotations
+
+import tnt_comm
+from tnt_keras.calls.current_call import user_line
 
 LEFT_OUT = {
     "Allgatherv": "tnt.TensorAllgatherer, or tnt.comm.allgather",
@@ -41,3 +47,29 @@ def no_attribute(module: str, name: str) -> AttributeError:
     elif not below and name in OF_HOROVOD:
         message += f": use {OF_HOROVOD[name]}"
     return AttributeError(message)
+
+
+class Barrier:
+    """Wait until all members of a group have come to the same point.
+
+        tnt.Barrier().execute()
+
+    Args:
+        group: Whom to wait for; all ranks by default.
+
+    Raises:
+        TypeError: If `group` is something else.
+    """
+
+    def __init__(self, group: tnt_comm.Group | None = None) -> None:
+        if group is not None and not isinstance(group, tnt_comm.Group):
+            raise TypeError(f"`group` must be a `tnt.Group`. Received: {group!r}.")
+        self._group = tnt_comm.Group() if group is None else group
+
+    def execute(self) -> None:
+        """Wait until all members have called it. Collective.
+
+        Raises:
+            tnt_comm.CommError: If a member is lost, late, or in another call.
+        """
+        self._group.barrier(label="Barrier", caller=user_line())

@@ -10,13 +10,12 @@ that `build` is given makes the exchanges between processes.
 
 from tnt_keras.partition.analysis import PartitionError
 from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
-from tnt_keras.partition.draws import is_draw
 from tnt_keras.partition.explain import Exchanged, Explanation
-from tnt_keras.partition.lanes import Lanes
-from tnt_keras.partition.local_region import local_region
-from tnt_keras.partition.placement import REPLICATED, Rows
-from tnt_keras.partition.requests import Exchange, Request
+from tnt_keras.partition.graph import local_region
+from tnt_keras.partition.random_ops import is_draw
+from tnt_keras.partition.reshard import Exchange, Lanes, Request
 from tnt_keras.partition.traced import TracedStep, trace
+from tnt_keras.partition.value import REPLICATED, Rows
 
 __all__ = [
     "REPLICATED",

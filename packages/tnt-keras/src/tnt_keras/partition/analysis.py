@@ -10,28 +10,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import control_flow, lists, regions, row_numbers
-from tnt_keras.partition.draws import is_draw
-from tnt_keras.partition.effects import CHECKS, runs_on_first
-from tnt_keras.partition.flat_graph import ALIASES, Edge, FlatGraph, Node, users_line
+from tnt_keras.partition import control_flow, lists
 from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
-from tnt_keras.partition.placement import (
-    ADDENDS,
-    HANDLE,
-    PARTIAL,
-    REPLICATED,
-    Handle,
-    ListOf,
-    Own,
-    Partial,
-    Placement,
-    Replicated,
-    Rows,
-    Shape,
-    is_shared,
-    local_size,
-)
+from tnt_keras.partition.graph import ALIASES, Edge, FlatGraph, Node, users_line
+from tnt_keras.partition.operations import is_deterministic, is_handle
 from tnt_keras.partition.plan import (
     Accumulated,
     Alias,
@@ -44,9 +27,27 @@ from tnt_keras.partition.plan import (
     OnFirst,
     Step,
 )
+from tnt_keras.partition.random_ops import is_draw
+from tnt_keras.partition.rules.indexing import gives_rows
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
-from tnt_keras.partition.rules.rows_of_values import gives_rows
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import (
+    ADDENDS,
+    HANDLE,
+    PARTIAL,
+    REPLICATED,
+    ListOf,
+    Own,
+    Partial,
+    Placement,
+    Rows,
+    Shape,
+    Value,
+    counts_rows,
+    is_shared,
+    local_shape,
+    replicated,
+    shown,
+)
 
 _READ_NO_ELEMENTS = {"OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"}
 _SIZES = {"Shape", "ShapeN", "Size"}
@@ -72,12 +73,12 @@ class Analysis:
         self.num_rows = num_rows
         self.lane_rows = tuple(lane_rows)
         self.placements_of_regions: dict[Node, list[Placement]] = {}
-        self._shapes = shapes
+        self.shapes = shapes
         self._graphs = graphs
 
     def of_lane(self, num_rows: int) -> Analysis:
         """Return the analysis for a local region in a lane, whose rows are its whole batch."""
-        return Analysis(num_rows, [num_rows], self._shapes, self._graphs)
+        return Analysis(num_rows, [num_rows], self.shapes, self._graphs)
 
     def flat(self, graph: Any) -> FlatGraph:
         """Return the body of a loop, branch or region with all calls inlined."""
@@ -98,42 +99,27 @@ class Analysis:
         `is_step`: it is the step itself, where exchanges are collected, and not a body.
         `is_region`: it is the body of a local region, of which only placements matter.
         """
-        walk = _Walk(self, self._shapes, flat, arguments, is_step, is_region)
-        return walk.body()
-
-
-class _Walk:
-    """One walk over one graph."""
-
-    def __init__(
-        self,
-        analysis: Analysis,
-        shapes: GlobalShapes,
-        flat: FlatGraph,
-        arguments: Sequence[Value],
-        is_step: bool,
-        is_region: bool,
-    ) -> None:
-        self._analysis, self._shapes, self._flat = analysis, shapes, flat
-        self._is_region = is_region
-        self._arguments = tuple(arguments)
-        self._values: dict[Edge, Value] = {
-            (node, 0): value for node, value in zip(flat.arguments, arguments, strict=True)
-        }
-        self._readers: Counter[Edge] | None = _readers(flat) if is_step else None
-
-    def body(self) -> Body:
+        walk = _Walk(self, is_region, _readers(flat) if is_step else None)
+        values = {(n, 0): value for n, value in zip(flat.arguments, arguments, strict=True)}
         steps = []
-        for node in self._flat.nodes:
-            step = self._step(node)
+        for node in flat.nodes:
+            step = walk.step(node, tuple(values[edge] for edge in node.inputs))
             steps.append(step)
-            for i, value in enumerate(step.outputs):
-                self._values[node, i] = value
-        outputs = tuple(self._values[edge].placement for edge in self._flat.outputs)
-        return Body(self._flat, self._arguments, tuple(steps), self._values, outputs)
+            values |= {(node, i): value for i, value in enumerate(step.outputs)}
+        outputs = tuple(values[edge].placement for edge in flat.outputs)
+        return Body(flat, tuple(arguments), tuple(steps), values, outputs)
 
-    def _step(self, node: Node) -> Step:
-        inputs = tuple(self._values[edge] for edge in node.inputs)
+
+@dataclasses.dataclass(frozen=True)
+class _Walk:
+    """One walk over one graph, in which operations read the elements of each value so often."""
+
+    _analysis: Analysis
+    _is_region: bool
+    _readers: Counter[Edge] | None
+
+    def step(self, node: Node, inputs: tuple[Value, ...]) -> Step:
+        """Return what lanes do for a node."""
         try:
             return self._placed(node, inputs)
         except PartitionError:
@@ -149,32 +135,27 @@ class _Walk:
             placements = tuple(v.placement for v in inputs)
             if not node.controls:
                 return Alias(node, inputs, placements, inputs)
-            decision = Decision(placements, placements)
-            return Compute(node, inputs, placements, inputs, decision, False, False)
+            return Compute.by(Decision(placements, placements), node, inputs, inputs)
         if _picks_all(node, inputs) and not node.controls:
             return Alias(node, inputs, tuple(v.placement for v in inputs), inputs[:1])
-        if node.body is not None:
-            return regions.region(self._analysis, node, inputs)
         special = control_flow.step(self._analysis, node, inputs)
         if special is not None:
             return special
-        if node.type in CHECKS:
+        if node.type == "Assert":
             return _check(node, inputs)
         if any(v.placement == ADDENDS for v in inputs):
             return _accumulated(node, inputs)
-        shapes = self._shapes.infer(node, inputs)
-        if node.type in lists.LIST_TYPES or (_holds_list(inputs) and node.dtypes == [tf.variant]):
-            placed = lists.place_list(node, inputs, shapes)
+        shapes = self._analysis.shapes.infer(node, inputs)
+        holds_list = any(isinstance(v.placement, ListOf) for v in inputs)
+        if node.type in lists.LIST_TYPES or (holds_list and node.dtypes == [tf.variant]):
+            placed = lists.place_list(node, inputs)
             if placed is not None:
                 decision, outputs = placed
                 if all(v.is_known for v in outputs):
                     return Known(node, inputs, decision.inputs, tuple(outputs))
-                outputs = [self._with_rows(v) for v in outputs]
-                return Compute(
-                    node, inputs, decision.inputs, tuple(outputs), decision, False, False
-                )
+                return Compute.by(decision, node, inputs, [self._with_rows(v) for v in outputs])
         outputs = with_known(node, inputs, shapes)
-        examples = self._shapes.in_example(node, inputs, [v.shape for v in outputs])
+        examples = self._analysis.shapes.in_example(node, inputs, [v.shape for v in outputs])
         outputs = [
             v if example is None else dataclasses.replace(v, example_shape=example)
             for v, example in zip(outputs, examples, strict=True)
@@ -184,11 +165,15 @@ class _Walk:
         if all(v.is_known for v in outputs) and outputs:
             return Known(node, inputs, tuple(v.placement for v in inputs), tuple(outputs))
         if node.type in _SIZES and any(not is_shared(v.placement) for v in inputs):
-            return Count(
-                node, inputs, tuple(_countable(v.placement) for v in inputs), tuple(outputs)
+            demands = tuple(
+                v.placement if isinstance(v.placement, Rows) else replicated(v.placement)
+                for v in inputs
             )
-        if runs_on_first(node):
-            return OnFirst(node, inputs, tuple(_whole(v.placement) for v in inputs), tuple(outputs))
+            return Count(node, inputs, demands, tuple(outputs))
+        if not any(map(is_handle, node.dtypes)) and not is_deterministic(node):
+            return OnFirst(
+                node, inputs, tuple(replicated(v.placement) for v in inputs), tuple(outputs)
+            )
         return self._computed(node, inputs, shapes, outputs)
 
     def _computed(
@@ -207,24 +192,20 @@ class _Walk:
             return self._replicated(node, inputs, outputs, False)
         decision = entry.rule(operation) if entry is not None else None
         if decision is None and self._is_region:
-            decision = regions.fused_batch_norm(operation)
+            decision = control_flow.fused_batch_norm(operation)
         if decision is None or not _has_known_parts(decision):
             has_rows = any(isinstance(v.placement, Rows) for v in seen)
             return self._replicated(node, inputs, outputs, has_rows)
-        placed = tuple(
-            self._with_rows(v.placed(p)) for v, p in zip(outputs, decision.outputs, strict=True)
-        )
-        return Compute(node, inputs, decision.inputs, placed, decision, False, False)
+        placed = zip(outputs, decision.outputs, strict=True)
+        return Compute.by(decision, node, inputs, [self._with_rows(v.placed(p)) for v, p in placed])
 
     def _with_rows(self, value: Value) -> Value:
         """Return the value with the size of the rows' axis, if the shape function has none."""
         if not isinstance(value.placement, Rows) or value.shape is None:
             return value
-        axis = value.placement.axis
-        size = local_size(value.placement, self._analysis.num_rows)
-        if value.shape[axis] is not None or size is None:
+        if value.shape[value.placement.axis] is not None:
             return value
-        shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+        shape = local_shape(value.shape, value.placement, self._analysis.num_rows)
         return dataclasses.replace(value, shape=shape)
 
     def _seen(self, node: Node, i: int, value: Value, entry: Entry | None) -> Value:
@@ -232,7 +213,7 @@ class _Walk:
         if is_shared(value.placement):
             return value
         if entry is None or i in entry.replicated or i - len(node.inputs) in entry.replicated:
-            return value.placed(_whole(value.placement))
+            return value.placed(replicated(value.placement))
         if isinstance(value.placement, Own):
             return value.placed(REPLICATED)
         if isinstance(value.placement, Partial):
@@ -246,8 +227,8 @@ class _Walk:
     def _replicated(
         self, node: Node, inputs: tuple[Value, ...], outputs: list[Value], is_gathered: bool
     ) -> Step:
-        demands = tuple(_whole(v.placement) for v in inputs)
-        placed = tuple(v.placed(_placement_of(v.dtype)) for v in outputs)
+        demands = tuple(replicated(v.placement) for v in inputs)
+        placed = tuple(v.placed(placement_of(v.dtype)) for v in outputs)
         decision = Decision(demands, tuple(v.placement for v in placed))
         entry = entry_of(node.type)
         spreads = (entry is not None and entry.spreads) or is_draw(node.type)
@@ -265,8 +246,7 @@ def _has_known_parts(decision: Decision) -> bool:
     """Return whether no placement has as many parts as the batch has rows."""
     placements = (*decision.inputs, *decision.outputs)
     return not any(
-        isinstance(p, Rows) and any(map(row_numbers.counts_rows, (p.outer, p.inner)))
-        for p in placements
+        isinstance(p, Rows) and any(map(counts_rows, (p.outer, p.inner))) for p in placements
     )
 
 
@@ -275,7 +255,7 @@ def describe(value: Value) -> str:
     sizes = (
         "?"
         if value.shape is None
-        else ", ".join("?" if s is None else row_numbers.shown(s) for s in value.shape)
+        else ", ".join("?" if s is None else shown(s) for s in value.shape)
     )
     return f"{value.placement} {value.dtype.name}[{sizes}]"
 
@@ -322,26 +302,8 @@ def _readers(flat: FlatGraph) -> Counter[Edge]:
     return readers
 
 
-def _holds_list(inputs: Sequence[Value]) -> bool:
-    return any(isinstance(v.placement, ListOf) for v in inputs)
-
-
-def _whole(placement: Placement) -> Placement:
-    """Return the placement of the value when every lane holds all of it."""
-    match placement:
-        case Handle():
-            return placement
-        case ListOf(element):
-            return placement if element is None else ListOf(_whole(element))
-        case Replicated() | Rows() | Partial() | Own():
-            return REPLICATED
-
-
-def _countable(placement: Placement) -> Placement:
-    return placement if isinstance(placement, Rows) else _whole(placement)
-
-
-def _placement_of(dtype: tf.DType) -> Placement:
+def placement_of(dtype: tf.DType) -> Placement:
+    """Return the placement of what all lanes hold alike."""
     if dtype == tf.resource:
         return HANDLE
     return ListOf(REPLICATED) if dtype == tf.variant else REPLICATED

@@ -9,35 +9,29 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.partition.analysis import Analysis
-from tnt_keras.partition.bodies import run_in_order
-from tnt_keras.partition.draws import is_seeded
+from tnt_keras.partition.analysis import Analysis, placement_of
 from tnt_keras.partition.emission import Emission
-from tnt_keras.partition.emitted import Emitted
 from tnt_keras.partition.explain import Explanation, explain
-from tnt_keras.partition.flat_graph import Decide, Edge, FlatGraph, Node, past_aliases
 from tnt_keras.partition.global_shapes import GlobalShapes
-from tnt_keras.partition.lanes import Lanes
+from tnt_keras.partition.graph import Decide, Edge, FlatGraph, Node, past_aliases
 from tnt_keras.partition.operations import uncollected
-from tnt_keras.partition.own_draws import own_draws
-from tnt_keras.partition.placement import (
+from tnt_keras.partition.plan import Body
+from tnt_keras.partition.random_ops import is_seeded, own_draws
+from tnt_keras.partition.reshard import Alone, Exchange, Lanes, Layout
+from tnt_keras.partition.schedule import Schedule, arguments_of, run_in_order
+from tnt_keras.partition.traced import TracedStep
+from tnt_keras.partition.value import (
     ADDENDS,
-    HANDLE,
+    ANY_ROWS,
     PARTIAL,
     REPLICATED,
-    Handle,
-    ListOf,
     Placement,
     Shape,
+    Value,
     local_shape,
+    replicated,
+    shape_of,
 )
-from tnt_keras.partition.plan import Body
-from tnt_keras.partition.requests import Alone, Exchange
-from tnt_keras.partition.reshard import Layout
-from tnt_keras.partition.row_numbers import ANY_ROWS
-from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.traced import TracedStep
-from tnt_keras.partition.value import Value
 
 # Operations that give a multiple of one operand, a single number, if the other is known.
 _MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
@@ -141,7 +135,7 @@ def build(
     ]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide, is_step=True)
     plan = analysis.body(flat, arguments, is_step=True)
-    plan = plan.bringing([_whole(p) for p in plan.outputs])
+    plan = plan.bringing([replicated(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
     step.own_draws = own_draws(plan) if draws_own_rows else frozenset()
     step.addends = [_added(traced, plan, variable) for variable in addends_of]
@@ -163,14 +157,9 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     kept: list[Any] = []
 
     def effects() -> None:
-        emission = Emission(Layout(Lanes(0, 1, 1), 1), Alone(), frozenset(), kept.append)
-        emitted = [
-            Emitted(value, [], node)
-            for value, node in zip(plan.arguments, reduced.arguments, strict=True)
-        ]
-        for e, tensor in zip(emitted[num_inputs:], traced.captures, strict=True):
-            e.tensors[e.value.placement] = [_captured_here(tensor)]
-        run_in_order(emission, plan, emitted)
+        emission = Emission(Layout(Lanes(0, 1, 1), 1), Alone(), kept.append)
+        tensors = [*[[]] * num_inputs, *_captured_here(traced)]
+        run_in_order(emission, plan, arguments_of(plan, tensors))
 
     function = tf.function(effects, autograph=False).get_concrete_function()
     function.kept_bodies = kept
@@ -191,15 +180,8 @@ def _given(
                 size if size is not None else other or shapes.new_size((place, axis))
                 for axis, (size, other) in enumerate(sizes)
             )
-        values.append(
-            Value(
-                given.placement,
-                shape,
-                tensor.dtype,
-                elements=given.elements,
-                example_shape=example,
-            )
-        )
+        value = Value(given.placement, shape, tensor.dtype, elements=given.elements)
+        values.append(dataclasses.replace(value, example_shape=example))
     return values
 
 
@@ -207,16 +189,14 @@ def _captured(
     traced: TracedStep, num_inputs: int, accumulators: Sequence[tf.Variable]
 ) -> list[Value]:
     of_addends = {id(variable.handle) for variable in accumulators}
-    values = []
-    for tensor, captured in zip(traced.graph.inputs[num_inputs:], traced.captures, strict=True):
-        shape = None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
-        placement: Placement = REPLICATED
-        if tensor.dtype == tf.resource:
-            placement = ADDENDS if id(captured) in of_addends else HANDLE
-        elif tensor.dtype == tf.variant:
-            placement = ListOf(REPLICATED)
-        values.append(Value(placement, shape, tensor.dtype))
-    return values
+    return [
+        Value(
+            ADDENDS if id(captured) in of_addends else placement_of(tensor.dtype),
+            shape_of(tensor.shape),
+            tensor.dtype,
+        )
+        for tensor, captured in zip(traced.graph.inputs[num_inputs:], traced.captures, strict=True)
+    ]
 
 
 def _function(
@@ -239,28 +219,17 @@ def _function(
         specs.append(tf.TensorSpec([], tf.int64))
 
     counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
+    updates = _updates(traced, plan.flat)
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         layout = Layout(lanes, tensors[-1] if num_rows is None else num_rows)
-        emission = Emission(
-            layout, make_exchange(tensors), _updates(traced, plan.flat), built.keep, built.own_draws
-        )
+        exchange = make_exchange(tensors)
+        emission = Emission(layout, exchange, built.keep, updates, built.own_draws)
         emission.draw_counters = counters
         flat = iter(tensors)
-        arguments = [
-            Emitted(value, [next(flat) for _ in _local_shapes(value, lane_rows)], node)
-            for value, node in zip(given, plan.flat.arguments, strict=False)
-        ]
-        captured = zip(
-            plan.arguments[num_inputs:],
-            traced.captures,
-            plan.flat.arguments[num_inputs:],
-            strict=True,
-        )
-        arguments += [
-            Emitted(value, [_captured_here(tensor)], node) for value, tensor, node in captured
-        ]
-        schedule = Schedule(emission, plan, arguments)
+        parts = [[next(flat) for _ in _local_shapes(value, lane_rows)] for value in given]
+        parts += _captured_here(traced)
+        schedule = Schedule(emission, plan, arguments_of(plan, parts))
         outputs = [t for [t] in schedule.run()]
         built.alone = emission.alone
         built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
@@ -270,9 +239,10 @@ def _function(
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
 
-def _captured_here(tensor: Any) -> Any:
-    """Return the placeholder of an outside tensor or resource in the graph that is being built."""
-    return tf.compat.v1.get_default_graph().capture(tensor)
+def _captured_here(traced: TracedStep) -> list[list[Any]]:
+    """Return placeholders of outside tensors and resources in the graph that is being built."""
+    graph = tf.compat.v1.get_default_graph()
+    return [[graph.capture(tensor)] for tensor in traced.captures]
 
 
 def _local_shapes(value: Value, lane_rows: Sequence[int | None]) -> list[Shape]:
@@ -281,16 +251,10 @@ def _local_shapes(value: Value, lane_rows: Sequence[int | None]) -> list[Shape]:
     return [local_shape(value.shape, value.placement, k) for k in lane_rows]
 
 
-def _whole(placement: Placement) -> Placement:
-    return placement if isinstance(placement, Handle) else REPLICATED
-
-
 def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
     """Return what a step adds to a variable, None unless all it does is to add to it once."""
-    arguments = plan.flat.arguments[len(plan.flat.arguments) - len(traced.captures) :]
-    handle = next(
-        (n for n, t in zip(arguments, traced.captures, strict=True) if t is variable.handle), None
-    )
+    captured = traced.captured_by(plan.flat)
+    handle = next((node for node, tensor in captured if tensor is variable.handle), None)
     assigned = [n for n in plan.flat.nodes if n.has_effect and (handle, 0) in n.inputs[:1]]
     if handle is None or len(assigned) != 1:
         return None
@@ -329,12 +293,12 @@ def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
     Optimizers assign moments to variables of their own and read them again.
     """
     trained = {id(v.handle) for v in traced.variables if v.trainable}
-    captured = flat.arguments[len(flat.arguments) - len(traced.captures) :]
-    assignments: dict[Node, list[Node]] = {handle: [] for handle in captured}
+    captured = traced.captured_by(flat)
+    assignments: dict[Node, list[Node]] = {handle: [] for handle, _ in captured}
     for node in flat.nodes:
         if node.has_effect and node.inputs and node.inputs[0][0] in assignments:
             assignments[node.inputs[0][0]].append(node)
-    todo = [n for n, t in zip(captured, traced.captures, strict=True) if id(t) in trained]
+    todo = [handle for handle, tensor in captured if id(tensor) in trained]
     found: set[Node] = set()
     read: set[Node] = set()
     while todo:

@@ -1,4 +1,11 @@
-"""Loops and branches: the placements of the values in them."""
+"""Loops, branches and local regions: the placements of the values in them.
+
+A local region is a function that each lane applies to its own rows, as if they were the whole
+batch. An example is batch normalisation with the statistics of a rank's rows. It is a call of a
+function that `local_region` made, or of its gradient. Outputs with rows stay the lane's rows of the
+batch. Every other output is the lane's own, and is read as the mean over lanes, weighted by rows
+(`k / N`). The derivative that comes back through this mean is weighted in the same way.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +15,26 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from tnt_keras.partition.flat_graph import Edge, FlatGraph, Node, function_of, past_aliases
 from tnt_keras.partition.global_shapes import in_common
+from tnt_keras.partition.graph import Edge, FlatGraph, Node, function_of, gradient_of, past_aliases
 from tnt_keras.partition.lists import fitting, joined
-from tnt_keras.partition.placement import (
+from tnt_keras.partition.plan import Branch, Loop, Region, Step
+from tnt_keras.partition.rules.registry import Decision, Operation
+from tnt_keras.partition.value import (
+    OWN,
     PARTIAL,
     REPLICATED,
+    Element,
     Handle,
+    Own,
+    Partial,
     Placement,
+    Rows,
+    Value,
     join,
+    local_shape,
+    static,
 )
-from tnt_keras.partition.plan import Branch, Loop, Step
-from tnt_keras.partition.value import Element, Value
 
 if TYPE_CHECKING:
     from tnt_keras.partition.analysis import Analysis
@@ -30,7 +45,9 @@ _BRANCHES |= {f"Stateless{kind}": names for kind, names in _BRANCHES.items()}
 
 
 def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | None:
-    """Return what lanes do for a loop or branch, None for any other node."""
+    """Return what lanes do for a loop, branch or local region, None for any other node."""
+    if node.body is not None:
+        return _region(analysis, node, inputs)
     if node.type in _LOOPS:
         return _loop(analysis, node, inputs)
     if node.type in _BRANCHES:
@@ -76,7 +93,8 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
         raise AssertionError("The placements of a loop's variables do not settle.")
     placements = tuple(v.placement for v in variables)
     condition = analysis.body(condition_graph, variables).bringing([REPLICATED])
-    return Loop(node, inputs, placements, tuple(variables), body.bringing(placements), condition)
+    bodies = body.bringing(placements), condition
+    return Loop(node, inputs, placements, tuple(variables), bodies=bodies)
 
 
 def _next(variable: Value, result: Value, num_rows: int) -> Value:
@@ -172,9 +190,8 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
         outputs.append(_of_any(results, analysis.num_rows))
     placements = [v.placement for v in outputs]
     demands = (REPLICATED, *(v.placement for v in arguments))
-    return Branch(
-        node, inputs, demands, tuple(outputs), tuple(b.bringing(placements) for b in bodies)
-    )
+    bodies = [body.bringing(placements) for body in bodies]
+    return Branch(node, inputs, demands, tuple(outputs), bodies=tuple(bodies))
 
 
 def _taken(graphs: list[FlatGraph], chosen: Value, operation_type: str) -> list[FlatGraph]:
@@ -206,3 +223,85 @@ def _branches(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]
 
 def _body_graph(analysis: Analysis, node: Node, attribute: str) -> FlatGraph:
     return analysis.flat(function_of(node, node.attributes[attribute].name).graph)
+
+
+def _region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Region:
+    demands, weighted = _demands(analysis, node, inputs)
+    brought = [v.placed(p) for v, p in zip(inputs, demands, strict=True)]
+    flat = analysis.flat(node.body)
+    whole = [v.placed(REPLICATED) if v.placement == OWN else v for v in brought]
+    results = analysis.body(flat, whole, is_region=True).results
+    bodies = tuple(
+        analysis.of_lane(k).body(flat, [_of_lane(v, k) for v in brought])
+        for k in analysis.lane_rows
+    )
+    placement = PARTIAL if gradient_of(node) else OWN
+    varying = _varying(flat, [isinstance(p, Rows | Own) for p in demands])
+    outputs = tuple(
+        _output(v, placement if edge in varying else REPLICATED)
+        for v, edge in zip(results, flat.outputs, strict=True)
+    )
+    analysis.placements_of_regions[node] = [v.placement for v in outputs]
+    return Region(node, inputs, demands, outputs, analysis.lane_rows, weighted, bodies=bodies)
+
+
+def fused_batch_norm(operation: Operation) -> Decision | None:
+    """Return the decision for fused batch normalisation in a region: each lane has statistics."""
+    if operation.type not in ("FusedBatchNormV3", "FusedBatchNormGradV3"):
+        return None
+    placements = tuple(v.placement for v in operation.inputs)
+    others = (PARTIAL,) * (len(operation.outputs) - 1)
+    return Decision(placements, (placements[0], *others))
+
+
+def _demands(
+    analysis: Analysis, node: Node, inputs: tuple[Value, ...]
+) -> tuple[tuple[Placement, ...], frozenset[int]]:
+    """Return the placements of the inputs, and which of them are derivatives of own values.
+
+    A gradient takes the derivatives of what the function returned, in that order, and what the
+    function saved for it. A derivative has the placement of its value.
+    """
+    demands = [REPLICATED if isinstance(v.placement, Partial) else v.placement for v in inputs]
+    name = gradient_of(node)
+    forward = next((n for n, _ in node.inputs if _calls(n, name)), None) if name else None
+    if forward is None:
+        return tuple(demands), frozenset()
+    num_given = len(node.body.inputs) - len(node.body.captures)
+    returned = [i for i, dtype in enumerate(forward.dtypes) if dtype.is_floating]
+    weighted = set()
+    for i, output in enumerate(returned[:num_given]):
+        placement = analysis.placements_of_regions[forward][output]
+        if placement == OWN:
+            weighted.add(i)
+        demands[i] = placement if isinstance(placement, Rows) else REPLICATED
+    return tuple(demands), frozenset(weighted)
+
+
+def _calls(node: Node, name: str) -> bool:
+    return node.body is not None and node.attributes["f"].name == name
+
+
+def _of_lane(value: Value, num_rows: int) -> Value:
+    # What depends on the rows of the batch does not follow from those of the lane.
+    shape = local_shape(static(value.shape), value.placement, num_rows)
+    placement = REPLICATED if isinstance(value.placement, Rows | Own) else value.placement
+    elements = static(value.elements)
+    return Value(placement, shape, value.dtype, value.constant, elements, value.element)
+
+
+def _output(value: Value, without_rows: Placement) -> Value:
+    if isinstance(value.placement, Rows | Handle):
+        return value
+    return Value(without_rows, value.shape, value.dtype)
+
+
+def _varying(flat: FlatGraph, arguments: Sequence[bool]) -> set[Edge]:
+    """Return the values that depend on arguments that differ between lanes."""
+    varying: set[Edge] = {
+        (node, 0) for node, varies in zip(flat.arguments, arguments, strict=True) if varies
+    }
+    for node in flat.nodes:
+        if any(edge in varying for edge in node.inputs):
+            varying.update((node, i) for i in range(len(node.dtypes)))
+    return varying

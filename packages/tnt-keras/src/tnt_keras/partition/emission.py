@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.analysis import PartitionError, describe
-from tnt_keras.partition.draws import is_draw, rows_of_draw
-from tnt_keras.partition.emitted import Emitted, bring_list
 from tnt_keras.partition.explain import Exchanged, exchanged_value
-from tnt_keras.partition.flat_graph import Node, users_line
-from tnt_keras.partition.operations import ADDITIONS, attribute, create_operation, sum_of
-from tnt_keras.partition.placement import (
+from tnt_keras.partition.graph import Node, users_line
+from tnt_keras.partition.lists import stacked
+from tnt_keras.partition.operations import ADDITIONS, attribute, create, is_handle, sum_of
+from tnt_keras.partition.plan import Compute
+from tnt_keras.partition.random_ops import is_draw, own_key, rows_of_draw
+from tnt_keras.partition.reshard import Alone, Count, Exchange, Layout, Request, local_sizes
+from tnt_keras.partition.value import (
     OWN,
     PARTIAL,
     REPLICATED,
@@ -26,14 +28,37 @@ from tnt_keras.partition.placement import (
     Placement,
     Rows,
     Shape,
+    Value,
     is_shared,
+    known,
     local_size,
+    static,
 )
-from tnt_keras.partition.plan import Compute
-from tnt_keras.partition.requests import Alone, Exchange, Request
-from tnt_keras.partition.reshard import Count, Layout, local_sizes
-from tnt_keras.partition.row_numbers import static
-from tnt_keras.partition.value import Value
+
+
+class Emitted:
+    """A value in the graph that is being built, in all placements to which it was brought.
+
+    For each placement there is one tensor if all lanes share it, else one for each lane of this
+    process. `source` is the operation, with its inputs, that computes the value on demand; `node`
+    is for messages.
+    """
+
+    __slots__ = ("node", "source", "tensors", "value")
+
+    def __init__(
+        self,
+        value: Value,
+        tensors: Sequence[tf.Tensor] | None,
+        node: Node | None,
+        source: tuple[Compute, Sequence[Emitted]] | None = None,
+    ) -> None:
+        self.value = value
+        self.node = node
+        self.source = source
+        self.tensors: dict[Placement, list[tf.Tensor]] = {}
+        if tensors is not None:
+            self.tensors[value.placement] = list(tensors)
 
 
 class Emission:
@@ -48,38 +73,38 @@ class Emission:
         self,
         layout: Layout,
         exchange: Exchange,
-        updates: frozenset[Node],
         keep: Callable[[Any], None],
+        updates: frozenset[Node] = frozenset(),
         own_draws: frozenset[Node] = frozenset(),
         scope: str = "",
     ) -> None:
         self.layout = layout
         self.exchange = exchange
         self.keep = keep
-        self.num_blocking = 0  # exchanges, in this graph and in bodies
+        self.blocked: list[Request] = []  # exchanges that block, in this graph and in bodies
         self.exchanged: list[Exchanged] = []
         self.alone: set[str] = set()  # names of operations that other processes do not run
         self.operations: dict[Node, list[tf.Operation]] = {}  # waited for by what follows a node
+        self.draw_counters: Mapping[Node, tf.Variable] = {}  # how far seeded draws have come
         self._updates = updates
         self._own_draws = own_draws
-        self.draw_counters: Mapping[Node, tf.Variable] = {}  # how far seeded draws have come
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
     def of_body(self, layout: Layout) -> Emission:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
-        inner = Emission(layout, self.exchange, self._updates, self.keep, self._own_draws)
-        inner.num_blocking, inner.exchanged = self.num_blocking, self.exchanged
-        inner.alone = self.alone
+        inner = copy.copy(self)
+        inner.layout, inner.operations = layout, {}
+        inner.draw_counters, inner._constants, inner._scope = {}, {}, ""
         return inner
 
     def of_lane(self, layout: Layout, scope: str) -> Emission:
         """Return the emission for a local region in one lane, whose rows are the whole batch."""
-        return Emission(layout, Alone(), self._updates, self.keep, scope=f"{scope}/")
+        return Emission(layout, Alone(), self.keep, scope=f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
-        self.num_blocking += 1
+        self.blocked.append(request)
         return self.exchange.blocking(request)
 
     # ---------------------------------------------------------------- placements
@@ -89,10 +114,8 @@ class Emission:
         held = emitted.value.placement
         if placement in emitted.tensors or held == placement or REPLICATED in emitted.tensors:
             return False
-        return (
-            not is_shared(held)
-            and not isinstance(held, ListOf)
-            and not (held == OWN and placement == PARTIAL)
+        return not (
+            is_shared(held) or isinstance(held, ListOf) or (held, placement) == (OWN, PARTIAL)
         )
 
     def request(
@@ -100,27 +123,24 @@ class Emission:
     ) -> Request:
         """Return the request to make a value the same in all lanes; without level it blocks."""
         value, node = emitted.value, emitted.node
-        name = node.name if node is not None else "output"
-        is_update = is_last and node in self._updates
-
-        def made(kind: str, tensor: tf.Tensor) -> Request:
-            self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
-            return Request(kind, tensor, name, users_line(node), is_update)
-
         parts = emitted.tensors[value.placement]
         match value.placement:
             case Rows() as rows:
-                return made("gather", self.layout.rows_first(parts, value.shape, rows))
+                kind, tensor = "gather", self.layout.rows_first(parts, value.shape, rows)
             case Partial(reduction):
-                return made(reduction, self.layout.reduced(parts, reduction))
+                kind, tensor = reduction, self.layout.reduced(parts, reduction)
             case _:
-                return made("sum", self.layout.reduced(self.layout.weighted(parts), "sum"))
+                kind, tensor = "sum", self.layout.reduced(self.layout.weighted(parts), "sum")
+        name = node.name if node is not None else "output"
+        is_update = is_last and node in self._updates
+        self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
+        return Request(kind, tensor, name, users_line(node), is_update)
 
     def addend(self, emitted: Emitted) -> tf.Tensor:
         """Return this process' addend of a total, or its share `k / N` of a replicated value."""
         if emitted.value.placement == PARTIAL:
             return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
-        whole = self.bring(emitted, REPLICATED)[0]
+        [whole] = self.bring(emitted, REPLICATED)
         share = self.layout.share(sum(self.layout.lane_rows), tf.float64)
         return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
 
@@ -129,8 +149,13 @@ class Emission:
         value = emitted.value
         if isinstance(value.placement, Rows):
             result = self.layout.whole(result, value.shape, value.placement)
-        result = _with_shape(result, static(value.shape))
-        emitted.tensors[REPLICATED] = [result]
+        emitted.tensors[REPLICATED] = [_with_shape(result, static(value.shape))]
+
+    def bring_all(
+        self, inputs: Sequence[Emitted], placements: Sequence[Placement]
+    ) -> list[list[tf.Tensor]]:
+        """Return the tensors of values, each in a placement."""
+        return [self.bring(e, p) for e, p in zip(inputs, placements, strict=True)]
 
     def bring(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
         """Return the tensors of a value in a placement. An exchange that is still due blocks."""
@@ -139,30 +164,26 @@ class Emission:
         return emitted.tensors[placement]
 
     def _brought(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
-        value = emitted.value
-        if isinstance(value.placement, Handle):
-            return emitted.tensors[value.placement]
-        if isinstance(value.placement, ListOf) and isinstance(placement, ListOf):
-            return bring_list(emitted, placement, self.layout, self.bring, self._integers)
-        if value.placement == OWN and placement == PARTIAL:
+        held = emitted.value.placement
+        if isinstance(held, Handle):
+            return emitted.tensors[held]
+        if isinstance(held, ListOf) and isinstance(placement, ListOf):
+            return self._list(emitted, held, placement)
+        if held == OWN and placement == PARTIAL:
             return self.layout.weighted(emitted.tensors[OWN])
         if self.needs_exchange(emitted, placement):
-            result = self.blocking(self.request(emitted))
-            self.received(emitted, result)
+            self.received(emitted, self.blocking(self.request(emitted)))
         if placement == REPLICATED:
             return [self._whole(emitted)]
         if isinstance(placement, Rows):
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
-            whole = self.bring(emitted, REPLICATED)[0]
-            if placement.reduction in ("sum", "prod"):
-                return self.layout.operands(whole, placement.reduction)
-            return [whole] * self.layout.lanes.count  # the largest of equal values is that value
-        raise AssertionError(f"{describe(value)} cannot become {placement}")
+            return self.layout.operands(self.bring(emitted, REPLICATED)[0], placement.reduction)
+        raise AssertionError(f"{describe(emitted.value)} cannot become {placement}")
 
     def _whole(self, emitted: Emitted) -> tf.Tensor:
         if emitted.source is not None:
-            return self.compute(emitted.source.step, emitted.source.inputs)[0][0]
+            return self.compute(*emitted.source)[0][0]
         value = emitted.value
         if value.constant is not None:
             return self.constant(value.constant, value.dtype)
@@ -173,66 +194,105 @@ class Emission:
     def _cut(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor]:
         """Return rows of what all lanes have alike, computed as rows where that is possible."""
         value = emitted.value
-        if value.constant is not None and REPLICATED not in emitted.tensors:
-            arrays = self.layout.cut_array(value.constant, rows)
-            return [self.constant(a, value.dtype) for a in arrays]
-        if emitted.source is not None and REPLICATED not in emitted.tensors:
-            parts = self._computed_rows(emitted, rows)
-            if parts is not None:
-                return parts
-        whole = self.bring(emitted, REPLICATED)[0]
-        parts = self.layout.cut(whole, rows)
+        if REPLICATED not in emitted.tensors:
+            if value.constant is not None:
+                arrays = self.layout.cut_array(value.constant, rows)
+                return [self.constant(a, value.dtype) for a in arrays]
+            if emitted.source is not None:
+                parts = self._computed_rows(emitted, *emitted.source, rows)
+                if parts is not None:
+                    return parts
+        parts = self.layout.cut(self.bring(emitted, REPLICATED)[0], rows)
         return [
             _with_shape(part, self.layout.part_shape(value.shape, rows, k))
             for part, k in zip(parts, self.layout.lane_rows, strict=True)
         ]
 
-    def _computed_rows(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor] | None:
-        assert emitted.source is not None
-        step, inputs = emitted.source.step, emitted.source.inputs
-        shape = emitted.value.shape
-        assert shape is not None
+    def _computed_rows(
+        self, emitted: Emitted, step: Compute, inputs: Sequence[Emitted], rows: Rows
+    ) -> list[tf.Tensor] | None:
         if step.node in self._own_draws:
-            return self._own_rows(step, inputs, rows, shape)
+            return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
             operands = [self.bring(e, REPLICATED)[0] for e in inputs]
             return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
-        counts = _shape_operand(step.node.type)
-        placements = operand_placements(step, rows)
-        if placements is None:
-            return None
-        decision = dataclasses.replace(
-            step.decision,
-            inputs=tuple(placements),
-            outputs=(rows,),
-            counts_rows={}
-            if counts is None
-            else {counts: [a == rows.axis for a in range(len(shape))]},
+        placements = step.operand_placements(rows)
+        return (
+            None if placements is None else self.compute(step.of_rows(rows, placements), inputs)[0]
         )
-        placed = emitted.value.placed(rows)
-        return self.compute(
-            dataclasses.replace(step, decision=decision, outputs=(placed,)), inputs
-        )[0]
 
-    def _own_rows(
-        self, step: Compute, inputs: Sequence[Emitted], rows: Rows, shape: Sequence[int | None]
-    ) -> list[tf.Tensor]:
+    def _own_rows(self, step: Compute, inputs: Sequence[Emitted], rows: Rows) -> list[tf.Tensor]:
         """Return rows that lanes draw for themselves, each with a key of its own."""
-        key = inputs[1]
+        shape, key, *others = inputs
         [common] = self.bring(key, REPLICATED)
         own = [
-            tf.bitwise.bitwise_xor(common, tf.constant(_own_key(lane), common.dtype))
+            tf.bitwise.bitwise_xor(common, tf.constant(own_key(lane), common.dtype))
             for lane in self.layout.lanes.numbers
         ]
-        decision = dataclasses.replace(
-            step.decision,
-            inputs=(REPLICATED, OWN, *step.decision.inputs[2:]),
-            outputs=(rows,),
-            counts_rows={0: [axis == rows.axis for axis in range(len(shape))]},
-        )
-        step = dataclasses.replace(step, decision=decision, outputs=(step.outputs[0].placed(rows),))
         folded = Emitted(key.value.placed(OWN), own, key.node)
-        return self.compute(step, [inputs[0], folded, *inputs[2:]])[0]
+        placements = (REPLICATED, OWN, *step.decision.inputs[2:])
+        return self.compute(step.of_rows(rows, placements, 0), [shape, folded, *others])[0]
+
+    def _list(self, emitted: Emitted, held: ListOf, placement: ListOf) -> list[tf.Tensor]:
+        """Return a list with its elements in a placement, by way of one tensor of all elements."""
+        handles, element = emitted.tensors[held], emitted.value.element
+        if held.element is None:
+            return handles * (1 if is_shared(placement) else self.layout.lanes.count)
+        if placement.element is None or placement.element == held.element:
+            return handles
+        if is_shared(held) and is_shared(placement):
+            return handles
+        is_nested = isinstance(held.element, ListOf)
+        if element is None or element.shape is None or (is_nested and not element.is_optional):
+            node = emitted.node
+            where = f"{node.name!r} ({users_line(node) or 'no line'})" if node else "an argument"
+            raise PartitionError(
+                f"A list of {held.element} cannot become one of {placement.element}, in {where}."
+            )
+        lanes = zip(handles, [None] if is_shared(held) else self.layout.lane_rows, strict=True)
+        if element.is_optional:
+            return self._optional(emitted, held.element, placement.element, lanes)
+        sizes = [-1 if size is None else size for size in element.shape]
+        operand = Value(REPLICATED, (len(sizes),), tf.int32)
+        axis = held.element.axis if isinstance(held.element, Rows) else None
+        counts = [a == axis for a in range(len(sizes))]
+        tensors = [
+            tf.raw_ops.TensorListStack(
+                input_handle=handle,
+                element_shape=self._integers(sizes, operand, counts, k),
+                element_dtype=element.dtype,
+            )
+            for handle, k in lanes
+        ]
+        value = Value(stacked(held.element), (None, *element.shape), element.dtype)
+        tensor = Emitted(value, tensors, emitted.node)
+        return [
+            tf.raw_ops.TensorListFromTensor(tensor=t, element_shape=tf.constant(-1, tf.int32))
+            for t in self.bring(tensor, stacked(placement.element))
+        ]
+
+    def _optional(
+        self,
+        emitted: Emitted,
+        held: Placement,
+        wanted: Placement,
+        lanes: Iterable[tuple[tf.Tensor, Count | None]],
+    ) -> list[tf.Tensor]:
+        """Return an optional with what it holds in a placement."""
+        element = known(emitted.value.element)
+        values = [
+            tf.raw_ops.OptionalGetValue(
+                optional=optional,
+                output_types=[element.dtype],
+                output_shapes=[tf.TensorShape(self.layout.part_shape(element.shape, held, k))],
+            )[0]
+            for optional, k in lanes
+        ]
+        described = Value(held, element.shape, element.dtype, element=element.element)
+        item = Emitted(described, values, emitted.node)
+        if isinstance(held, ListOf) and wanted == REPLICATED:
+            wanted = ListOf(REPLICATED)
+        return [tf.raw_ops.OptionalFromValue(components=[t]) for t in self.bring(item, wanted)]
 
     # ---------------------------------------------------------------- operations
 
@@ -257,10 +317,17 @@ class Emission:
             with tf.device(device) if device else contextlib.nullcontext():
                 yield
 
+    def make(self, node: Node, operands: Sequence[tf.Tensor]) -> tf.Operation:
+        """Make the operation of a node itself."""
+        attributes = node.attributes.of_operation
+        operation = create(node.type, operands, node.dtypes, node.name, attributes)
+        self.operations.setdefault(node, []).append(operation)
+        return operation
+
     def compute(self, step: Compute, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
         """Make the operation of a step in all lanes, and return the tensors of each output."""
         decision, node = step.decision, step.node
-        brought = [self.bring(e, p) for e, p in zip(inputs, decision.inputs, strict=True)]
+        brought = self.bring_all(inputs, decision.inputs)
         placements = [v.placement for v in step.outputs]
         shared = all(is_shared(p) for p in (*decision.inputs, *placements))
         changes = {name: attribute(value) for name, value in decision.attributes.items()}
@@ -278,7 +345,7 @@ class Emission:
                     operation = sum_of(operands, name)
                 else:
                     kind = decision.type or node.type
-                    operation = create_operation(kind, operands, node.dtypes, name, attributes)
+                    operation = create(kind, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
@@ -320,15 +387,12 @@ class Emission:
 
     def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: Count | None) -> tf.Tensor:
         decision, value = step.decision, step.inputs[i]
+        replaced = decision.constants.get(i)
         if i not in decision.counts_rows or k is None:
-            return (
-                self.constant(decision.constants[i], value.dtype)
-                if i in decision.constants
-                else tensor
-            )
+            return tensor if replaced is None else self.constant(replaced, value.dtype)
         counts = decision.counts_rows[i]
-        if i in decision.constants:
-            return self._integers(np.ravel(decision.constants[i]).tolist(), value, counts, k)
+        if replaced is not None:
+            return self._integers(np.ravel(replaced).tolist(), value, counts, k)
         if value.is_known:
             return self._integers(value.known_elements or (), value, counts, k)
         rows = step.outputs[0].placement
@@ -341,62 +405,26 @@ class Emission:
         """Check the shapes of a lane's outputs, and return the outputs, weighted if demanded."""
         result = []
         for tensor, value in zip(tensors, step.outputs, strict=True):
-            if value.dtype in (tf.resource, tf.variant):
-                result.append(tensor)
-                continue
-            expected = self.layout.part_shape(value.shape, value.placement, k)
-            if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
-                raise PartitionError(
-                    f"Operation {step.node.name!r} of type {step.node.type} gives "
-                    f"{tensor.shape} in a lane of {k} rows, where {describe(value)} demands "
-                    f"{tf.TensorShape(expected)}. Its inputs are "
-                    f"{[describe(v) for v in step.inputs]}."
-                )
-            tensor = _with_shape(tensor, expected)
-            if step.decision.weighted and isinstance(value.placement, Partial) and k is not None:
-                tensor = tensor * self.layout.share(k, tensor.dtype)
+            if not is_handle(value.dtype):
+                expected = self.layout.part_shape(value.shape, value.placement, k)
+                if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
+                    raise PartitionError(
+                        f"Operation {step.node.name!r} of type {step.node.type} gives "
+                        f"{tensor.shape} in a lane of {k} rows, where {describe(value)} demands "
+                        f"{tf.TensorShape(expected)}. Its inputs are "
+                        f"{[describe(v) for v in step.inputs]}."
+                    )
+                tensor = _with_shape(tensor, expected)
+                is_total = isinstance(value.placement, Partial)
+                if step.decision.weighted and is_total and k is not None:
+                    tensor = tensor * self.layout.share(k, tensor.dtype)
             result.append(tensor)
         return result
-
-
-def operand_placements(step: Compute, rows: Rows) -> list[Placement] | None:
-    """Return what rows of a value on demand are computed of, None if they must be cut from it."""
-    [output] = step.outputs
-    assert output.shape is not None
-    counts = _shape_operand(step.node.type)
-    aligned = [
-        REPLICATED if i == counts else _aligned(operand, len(output.shape), rows)
-        for i, operand in enumerate(step.inputs)
-    ]
-    placements = [p for p in aligned if p is not None]
-    is_shared_by_all = counts is None and set(placements) == {REPLICATED}
-    return None if len(placements) < len(aligned) or is_shared_by_all else placements
-
-
-def _own_key(lane: int) -> int:
-    """Return what makes a lane's key of the common one: multiples of a number that is odd."""
-    return lane * 0x9E3779B97F4A7C15 % 2**64
 
 
 def _rounds_a_sum(node: Node) -> bool:
     dtype = node.dtypes[0] if node.type in ADDITIONS else None
     return dtype is not None and len(node.inputs) > 1 and (dtype.is_floating or dtype.is_complex)
-
-
-def _shape_operand(operation_type: str) -> int | None:
-    """Return the operand with the output's shape, for operations that broadcast a value."""
-    return {"BroadcastTo": 1, "Fill": 0}.get(operation_type)
-
-
-def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
-    """Return the placement of an operand broadcast to a result with rows, None if unknown."""
-    assert operand.shape is not None
-    axis = rows.axis - rank + len(operand.shape)
-    if axis < 0 or operand.shape[axis] == 1:
-        return REPLICATED
-    if operand.shape[axis] is None:
-        return None
-    return Rows(axis, rows.outer, rows.inner)
 
 
 def _with_shape(tensor: tf.Tensor, shape: Shape) -> tf.Tensor:

@@ -5,11 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from tnt_keras.partition import row_numbers
-from tnt_keras.partition.flat_graph import Node, users_line
-from tnt_keras.partition.placement import REPLICATED, ListOf, Rows, Shape, is_shared
+from tnt_keras.partition.graph import Node, users_line
 from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import (
+    REPLICATED,
+    ListOf,
+    Rows,
+    Value,
+    counts_rows,
+    estimated_size,
+    is_shared,
+)
 
 _LEAST_BYTES = 1024  # of rows that are worth a warning: less takes as long as any message
 
@@ -104,7 +110,7 @@ def exchanged_value(
     value: Value, node: Node | None, kind: str, name: str, is_update: bool, level: int | None
 ) -> Exchanged:
     """Return the description of a value that is exchanged. Local."""
-    count = None if row_numbers.counts_rows(value.num_elements) else value.num_elements
+    count = None if counts_rows(value.num_elements) else value.num_elements
     row = value.shape[1:] if value.shape is not None else None
     return Exchanged(
         kind,
@@ -112,7 +118,7 @@ def exchanged_value(
         users_line(node),
         None if count is None else count * value.dtype.size,
         is_update,
-        isinstance(value.placement, Rows) and _product(row) != 1,
+        isinstance(value.placement, Rows) and estimated_size(row, 1) != 1,
         level,
     )
 
@@ -147,8 +153,9 @@ class _Work:
                 case Compute():
                     self._add(step, num_times)
                 case Loop():
-                    self._enter(step, step.body)
-                    self.add(step.body, num_times * _num_turns(step))
+                    body, condition = step.bodies
+                    self._enter(step, body)
+                    self.add(body, num_times * _num_turns(condition))
                 case Branch():
                     for body in step.bodies:
                         self._enter(step, body)
@@ -186,9 +193,8 @@ def _lists_whole_rows(step: Compute) -> bool:
     )
 
 
-def _num_turns(step: Loop) -> int:
+def _num_turns(condition: Body) -> int:
     """Return how often a loop runs, if it counts to a known number; else 1."""
-    condition = step.condition
     limits = [
         condition.values[node.inputs[1]].constant
         for node in condition.flat.nodes
@@ -199,20 +205,13 @@ def _num_turns(step: Loop) -> int:
 
 def _work(step: Compute) -> int:
     """Return about how many multiplications and additions an operation takes."""
-    outputs = sum(_product(v.shape) for v in step.outputs)
+    outputs = sum(estimated_size(v.shape, 1) for v in step.outputs)
     sums = ("MatMul", "BatchMatMul", "Einsum", "Conv")
     if any(part in step.node.type for part in sums) and len(step.inputs) >= 2:
         # A sum of products over what the inputs have and the output has not.
-        inputs = [_product(v.shape) for v in step.inputs[:3]]
+        inputs = [estimated_size(v.shape, 1) for v in step.inputs[:3]]
         return max(outputs, round((outputs * inputs[0] * inputs[1]) ** 0.5))
     return outputs
-
-
-def _product(shape: Shape) -> int:
-    total = 1
-    for size in shape or ():
-        total *= 1 if size is None else row_numbers.for_rows(size, row_numbers.GUESS)
-    return total
 
 
 def _count(values: Sequence[Exchanged], what: str) -> str:

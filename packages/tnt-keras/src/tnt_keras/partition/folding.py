@@ -16,11 +16,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import row_numbers
-from tnt_keras.partition.flat_graph import Node
-from tnt_keras.partition.operations import definition, is_stateful
-from tnt_keras.partition.placement import REPLICATED, Shape
-from tnt_keras.partition.value import Value, constant, integers
+from tnt_keras.partition.graph import Node
+from tnt_keras.partition.operations import calls_functions, definition, is_handle, is_stateful
+from tnt_keras.partition.value import (
+    REPLICATED,
+    Shape,
+    Value,
+    are_alike,
+    constant,
+    counts_rows,
+    in_example,
+    integers,
+    multiple,
+    quotient,
+)
 
 _LARGEST = 1000  # elements; larger values are computed when the step runs
 
@@ -54,9 +63,9 @@ _ELEMENTWISE = {
 _OF_MULTIPLES: dict[str, Callable[..., int | None]] = {
     **dict.fromkeys(("Add", "AddV2"), operator.add),
     "Cast": operator.pos,
-    "FloorDiv": row_numbers.quotient,
-    "Maximum": lambda a, b: max(a, b) if row_numbers.are_alike(a, b) else None,
-    "Minimum": lambda a, b: min(a, b) if row_numbers.are_alike(a, b) else None,
+    "FloorDiv": quotient,
+    "Maximum": lambda a, b: max(a, b) if are_alike(a, b) else None,
+    "Minimum": lambda a, b: min(a, b) if are_alike(a, b) else None,
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
@@ -70,7 +79,7 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     """Return the outputs of a node if they are known, None if not. Local."""
     if node.type == "Const":
         return _const(node)
-    if any(dtype in (tf.resource, tf.variant) for dtype in node.dtypes):
+    if any(map(is_handle, node.dtypes)):
         return None
     known = _sizes(node, inputs)
     if known is not None:
@@ -150,13 +159,13 @@ def _offsets(axis: int, shapes: Sequence[Value]) -> list[Elements]:
         found.append(tuple(offset if a == at else 0 for a in range(len(sizes))))
         size = sizes[at]
         known = None if offset is None or size is None else offset + size
-        offset = None if known is None else row_numbers.multiple(known)
+        offset = None if known is None else multiple(known)
     return found
 
 
 def _product(vector: Value) -> Elements:
     known = [e for e in _elements_of(vector) if e is not None]
-    return (row_numbers.multiple(math.prod(known)),) if len(known) == vector.num_elements else None
+    return (multiple(math.prod(known)),) if len(known) == vector.num_elements else None
 
 
 def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
@@ -170,16 +179,16 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
 
     def computed(*numbers: int | None) -> int | None:
         found = None if None in numbers else compute(*numbers)
-        found = None if found is None else row_numbers.multiple(found)
+        found = None if found is None else multiple(found)
         is_exact = found is not None and dtype.min <= found <= dtype.max
-        return found if is_exact or row_numbers.counts_rows(found) else None
+        return found if is_exact or counts_rows(found) else None
 
     return tuple(map(computed, *(np.ravel(each).tolist() for each in operands)))
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
     """Return the elements of an operation that computes each of them by itself."""
-    if any(row_numbers.counts_rows(e) for v in inputs for e in v.elements or ()):
+    if any(counts_rows(e) for v in inputs for e in v.elements or ()):
         return _of_multiples(node, inputs)
     arrays, unknown = [], []
     for value, tensor in zip(inputs, node.operation.inputs, strict=True):
@@ -256,7 +265,7 @@ def _in_example(
 
 
 def _counted(node: Node, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray[Any, Any]:
-    shape = row_numbers.in_example(shape)
+    shape = in_example(shape)
     return np.asarray(math.prod(shape) if node.type == "Size" else shape, dtype.as_numpy_dtype)
 
 
@@ -300,9 +309,8 @@ def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
 
 
 def _is_pure(node: Node) -> bool:
-    if is_stateful(node.type) or node.type.startswith("Stateless"):
-        return False
-    return not any(a.type in ("func", "list(func)") for a in definition(node.type).attr)
+    is_random = node.type.startswith("Stateless")
+    return not (is_random or is_stateful(node.type) or calls_functions(node.type))
 
 
 def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:

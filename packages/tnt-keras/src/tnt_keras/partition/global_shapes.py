@@ -16,11 +16,19 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import row_numbers
-from tnt_keras.partition.flat_graph import Node
-from tnt_keras.partition.operations import create
-from tnt_keras.partition.placement import Shape
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.graph import Node
+from tnt_keras.partition.operations import create, is_handle
+from tnt_keras.partition.value import (
+    ANY_ROWS,
+    ROWS_OF_EXAMPLE,
+    STAND_INS,
+    Shape,
+    Value,
+    counts_rows,
+    for_rows,
+    shape_of,
+    static,
+)
 
 _EXAMPLE_SIZE = 1_000_003  # larger than sizes and bounds of slices are
 _BETWEEN = 7_368_787  # no sum with a size that is known is another one
@@ -42,10 +50,10 @@ class GlobalShapes:
 
     def infer(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
         """Return the shapes of a node's outputs; TensorFlow refuses inputs that do not fit."""
-        traced = [_tuple(shape) for shape in node.shapes]
+        traced = [shape_of(shape) for shape in node.shapes]
         if node.type in _GATHERS:
             return [_gathered(node, inputs[1].shape, traced[0])]
-        if any(dtype in (tf.resource, tf.variant) for dtype in [*node.dtypes, *_dtypes(inputs)]):
+        if any(is_handle(dtype) for dtype in [*node.dtypes, *(v.dtype for v in inputs)]):
             return traced
         if all(shape.is_fully_defined() for shape in node.shapes):
             return traced
@@ -65,8 +73,7 @@ class GlobalShapes:
         """
         try:
             first, second = (
-                self._inferred(node, [_operand(v, n) for v in inputs])
-                for n in row_numbers.STAND_INS
+                self._inferred(node, [_operand(v, n) for v in inputs]) for n in STAND_INS
             )
         except ValueError:  # a shape function that does not take these numbers
             return list(shapes)
@@ -94,7 +101,7 @@ class GlobalShapes:
 
     def _shapes_in_example(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
         if node.type in _GATHERS:
-            return [_gathered(node, inputs[1].shape_in_example, _tuple(node.shapes[0]))]
+            return [_gathered(node, inputs[1].shape_in_example, shape_of(node.shapes[0]))]
         try:
             return self._inferred(node, [_operand_in_example(v) for v in inputs])
         except ValueError:  # a shape function that does not take the numbers of the example
@@ -124,7 +131,7 @@ class GlobalShapes:
                 tensors = [self._tensor(o) for o in operands]
                 attributes = node.attributes.of_operation
                 made = create(node.type, tensors, node.dtypes, "op", attributes)
-            self._found[key] = [_tuple(tensor.shape) for tensor in made]
+            self._found[key] = [shape_of(tensor.shape) for tensor in made.outputs]
         return self._found[key]
 
     def _tensor(self, operand: _Operand) -> tf.Tensor:
@@ -178,25 +185,25 @@ def _operand_in_example(value: Value) -> _Operand:
     array = value.value_in_example
     if array is not None and _is_small(array):
         return _Operand(value.dtype, tuple(array.shape), array.tobytes())
-    return _Operand(value.dtype, _for_rows(value.shape_in_example, row_numbers.ROWS_OF_EXAMPLE))
+    return _Operand(value.dtype, _for_rows(value.shape_in_example, ROWS_OF_EXAMPLE))
 
 
 def _for_rows(sizes: Shape, num_rows: int | None) -> Shape:
     if sizes is None or num_rows is None:
-        return row_numbers.static(sizes)
-    return tuple(None if s is None else row_numbers.for_rows(s, num_rows) for s in sizes)
+        return static(sizes)
+    return tuple(None if s is None else for_rows(s, num_rows) for s in sizes)
 
 
 def _counts_rows(value: Value) -> bool:
-    return any(map(row_numbers.counts_rows, (*(value.shape or ()), *(value.elements or ()))))
+    return any(map(counts_rows, (*(value.shape or ()), *(value.elements or ()))))
 
 
 def _multiple_of_rows(first: int | None, second: int | None) -> int | None:
     """Return `m * N` if it is that for both stand-ins of `N`, else None."""
-    a, b = row_numbers.STAND_INS
+    a, b = STAND_INS
     if not first or not second or first % a or second % b or first // a != second // b:
         return None
-    return first // a * row_numbers.ANY_ROWS
+    return first // a * ANY_ROWS
 
 
 def merged(first: Shape, second: Shape) -> Shape:
@@ -215,14 +222,6 @@ def in_common(first: Shape, second: Shape) -> Shape:
     if first is None or second is None or len(first) != len(second):
         return None
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
-
-
-def _tuple(shape: tf.TensorShape) -> Shape:
-    return None if shape.rank is None else tuple(shape.as_list())
-
-
-def _dtypes(inputs: Sequence[Value]) -> list[tf.DType]:
-    return [value.dtype for value in inputs]
 
 
 def _is_small(array: np.ndarray[Any, Any]) -> bool:

@@ -13,42 +13,45 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.flat_graph import Node
 from tnt_keras.partition.global_shapes import in_common, merged
-from tnt_keras.partition.placement import (
+from tnt_keras.partition.graph import Node
+from tnt_keras.partition.rules.registry import Decision
+from tnt_keras.partition.value import (
     PARTIAL,
     REPLICATED,
+    Element,
     ListOf,
     Placement,
     Rows,
     Shape,
+    Value,
     fits,
+    integers,
     join,
+    known_value,
+    shape_of,
 )
-from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.value import Element, Value, integers, known_value
 
 Placed = tuple[Decision, list[Value]]
 _ANY_SHAPE = np.int32(-1)
 
 
-def place_list(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+def place_list(node: Node, inputs: Sequence[Value]) -> Placed | None:
     """Return how an operation on lists is computed, and its outputs; None if it has no rule."""
     rule = _RULES.get(node.type)
-    return None if rule is None else rule(node, inputs, shapes)
+    return None if rule is None else rule(node, inputs)
 
 
 def fitting(value: Value, num_rows: int) -> Value:
     """Return a value; without rows unless it, or what it holds, is as large."""
     held, element = value.placement, value.element
-    if isinstance(held, ListOf):
-        if held.element is None or element is None:
-            return value
-        if element.shape is None and not element.is_optional:
-            return value
-        is_fitting = fits(element.shape, held.element, num_rows)
-        return value if is_fitting else value.placed(ListOf(REPLICATED))
-    return value if fits(value.shape, held, num_rows) else value.placed(REPLICATED)
+    if not isinstance(held, ListOf):
+        return value if fits(value.shape, held, num_rows) else value.placed(REPLICATED)
+    is_unknown = element is None or (element.shape is None and not element.is_optional)
+    if held.element is None or element is None or is_unknown:
+        return value
+    is_fitting = fits(element.shape, held.element, num_rows)
+    return value if is_fitting else value.placed(ListOf(REPLICATED))
 
 
 def joined(first: Element | None, second: Element | None) -> Element | None:
@@ -69,7 +72,7 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
     )
 
 
-def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _new(node: Node, inputs: Sequence[Value]) -> Placed:
     # Elements of lanes have other shapes than whole ones: what is put in says its shape itself.
     decision = Decision(
         (REPLICATED,) * len(inputs), (ListOf(None),), constants={0: np.asarray(_ANY_SHAPE)}
@@ -78,12 +81,12 @@ def _new(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     return decision, [_with_length(made, inputs[1]) if node.type == "TensorListReserve" else made]
 
 
-def _push(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _push(node: Node, inputs: Sequence[Value]) -> Placed:
     decision, [made] = _put(inputs, 1, inputs[1].known_array)
     return decision, [_without_length(made)]
 
 
-def _set(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _set(node: Node, inputs: Sequence[Value]) -> Placed:
     # Other places of the list may hold nothing yet, which is read as zeros.
     decision, [made] = _put(inputs, 2, None)
     grows = node.attributes.get("resize_if_index_out_of_bounds", False)
@@ -101,7 +104,7 @@ def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
     return decision, [held]
 
 
-def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _get(node: Node, inputs: Sequence[Value]) -> Placed:
     """Place the operations whose last output is an element, and whose last input is its shape."""
     held = inputs[0]
     placement = _element_of(held) or REPLICATED
@@ -111,24 +114,20 @@ def _get(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     return _decision(inputs, held, placement, [*outputs, item]), [*outputs, item]
 
 
-def _stack(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _stack(node: Node, inputs: Sequence[Value]) -> Placed:
     held = inputs[0]
     element = _element_of(held) or REPLICATED
     one = _shape_of_element(held, inputs[1], tf.TensorShape(None))
     shape = None if one is None else (held.length, *one)
-    traced = node.shapes[0]
-    shape = merged(shape, None if traced.rank is None else tuple(traced.as_list()))
-    placement = element
-    if isinstance(element, Rows):
-        placement = dataclasses.replace(element, axis=element.axis + 1)
+    shape = merged(shape, shape_of(node.shapes[0]))
     example = None
     if shape is not None and shape[0] is None and None not in shape[1:] and held.example_length:
         example = (held.example_length, *(size for size in shape[1:] if size is not None))
-    output = Value(placement, shape, node.dtypes[0], example_shape=example)
+    output = Value(stacked(element), shape, node.dtypes[0], example_shape=example)
     return _decision(inputs, held, element, [output]), [output]
 
 
-def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _from_tensor(node: Node, inputs: Sequence[Value]) -> Placed:
     tensor = inputs[0]
     demand = _storable(tensor.placement)
     element: Placement = demand
@@ -136,7 +135,7 @@ def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -
         if demand.axis == 0:
             demand = element = REPLICATED
         else:
-            element = dataclasses.replace(demand, axis=demand.axis - 1)
+            element = demand.on_axis(demand.axis - 1)
     described = Element(None if tensor.shape is None else tensor.shape[1:], tensor.dtype)
     decision = Decision(
         (demand, REPLICATED), (ListOf(element),), constants={1: np.asarray(_ANY_SHAPE)}
@@ -148,7 +147,7 @@ def _from_tensor(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -
     return decision, [made]
 
 
-def _resize(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _resize(node: Node, inputs: Sequence[Value]) -> Placed:
     """Place the operation that resizes a list. New places hold nothing."""
     held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
     held = _with_length(held, inputs[1])
@@ -156,7 +155,7 @@ def _resize(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Pla
     return Decision(demands, (held.placement,)), [held]
 
 
-def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _length(node: Node, inputs: Sequence[Value]) -> Placed:
     held, dtype = inputs[0], node.dtypes[0]
     output = Value(REPLICATED, (), dtype)
     if held.length is not None:
@@ -167,7 +166,7 @@ def _length(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Pla
     return Decision((held.placement,), (REPLICATED,)), [output]
 
 
-def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _element_shape(node: Node, inputs: Sequence[Value]) -> Placed:
     """Return the shape of whole elements with -1 for unknown sizes, as TensorFlow's lists do."""
     held = inputs[0]
     shape = held.element.shape if held.element is not None else None
@@ -180,7 +179,7 @@ def _element_shape(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape])
     return Decision((held.placement,), (REPLICATED,)), [known]
 
 
-def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+def _add(node: Node, inputs: Sequence[Value]) -> Placed | None:
     """Place the sum of gradients with respect to one list, element by element."""
     if node.dtypes[0] != tf.variant:
         return None
@@ -193,7 +192,7 @@ def _add(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed
     return decision, [Value(placement, (), tf.variant, element=element)]
 
 
-def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+def _zeros(node: Node, inputs: Sequence[Value]) -> Placed | None:
     if node.dtypes[0] != tf.variant:
         return None
     held = inputs[0]
@@ -201,7 +200,7 @@ def _zeros(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Plac
     return decision, [dataclasses.replace(held, element=_without_constant(held.element))]
 
 
-def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed | None:
+def _optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     """Place an optional, in which a branch keeps a value for its gradient, as a list of one."""
     if len(inputs) != 1:
         return None
@@ -212,13 +211,11 @@ def _optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> P
     return Decision((placement,), (value.placement,)), [value]
 
 
-def _no_optional(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> Placed:
+def _no_optional(node: Node, inputs: Sequence[Value]) -> Placed:
     return Decision((), (ListOf(None),)), [Value(ListOf(None), (), tf.variant)]
 
 
-def _value_of_optional(
-    node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
-) -> Placed | None:
+def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     held = inputs[0]
     if len(node.dtypes) != 1 or held.element is None:
         return None
@@ -229,7 +226,7 @@ def _value_of_optional(
     return decision, [item]
 
 
-_RULES: dict[str, Callable[[Node, Sequence[Value], Sequence[Shape]], Placed | None]] = {
+_RULES: dict[str, Callable[[Node, Sequence[Value]], Placed | None]] = {
     "AddN": _add,
     "EmptyTensorList": _new,
     "OptionalFromValue": _optional,
@@ -291,13 +288,18 @@ def _storable(placement: Placement) -> Placement:
 
 
 def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Shape:
-    shape = None if traced.rank is None else tuple(traced.as_list())
+    shape = shape_of(traced)
     if held.element is not None:
         shape = merged(shape, held.element.shape)
     known = operand.known_elements
     if known is not None and operand.shape != ():
         shape = merged(shape, tuple(None if e is None or e < 0 else e for e in known))
     return shape
+
+
+def stacked(element: Placement) -> Placement:
+    """Return the placement of the tensor in which the elements of a list are stacked."""
+    return element.on_axis(element.axis + 1) if isinstance(element, Rows) else element
 
 
 def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:

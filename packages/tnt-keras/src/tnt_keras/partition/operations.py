@@ -1,4 +1,9 @@
-"""Operations of a TensorFlow graph as data: their attributes, and how one is made."""
+"""Operations of a TensorFlow graph as data: attributes, state and effects, and how one is made.
+
+A deterministic operation gives the same result in every process if its inputs are the same. Of the
+stateful operations only those listed here are deterministic. Of every other one, known or not, the
+result on rank 0 is broadcast. It runs there alone, unless it may change what each process has.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,12 @@ import functools
 import gc
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from tnt_keras.partition.graph import Node
 
 # Without its wrapper, which spends more time on a deprecated argument than the method on its work.
 _create_op = inspect.unwrap(tf.Graph.create_op)
@@ -17,6 +25,33 @@ _create_op = inspect.unwrap(tf.Graph.create_op)
 ADDITIONS = {"Add", "AddN", "AddV2"}
 
 _NO_MEANING = ("_output_shapes", "_gradient_op_type")
+
+# They read and write state that is the same in all processes, in the same way; or have no state,
+# and are marked as stateful so that they are not left out.
+_DETERMINISTIC = {
+    "AnonymousHashTable", "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable",
+    "AnonymousMutableHashTableOfTensors", "AssignAddVariableOp", "AssignSubVariableOp",
+    "AssignVariableOp", "CheckNumerics", "CheckNumericsV2", "Empty", "HashTableV2",
+    "InitializeTableV2",
+    "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2", "LookupTableInsertV2",
+    "LookupTableRemoveV2", "LookupTableSizeV2", "MutableDenseHashTableV2", "MutableHashTableV2",
+    "MutableHashTableOfTensorsV2", "ReadVariableOp", "ResourceAccumulatorApplyGradient",
+    "ResourceGather", "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterDiv",
+    "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul", "ResourceScatterNdAdd",
+    "ResourceScatterNdMax", "ResourceScatterNdMin", "ResourceScatterNdSub",
+    "ResourceScatterNdUpdate", "ResourceScatterSub", "ResourceScatterUpdate",
+    "ResourceStridedSliceAssign", "RngReadAndSkip", "RngSkip", "VarHandleOp",
+    "VarIsInitializedOp", "VariableShape",
+}  # fmt: skip
+
+_READS_THE_WORLD = {"MatchingFiles", "ReadFile"}  # and are not marked as stateful
+
+OUTPUT = {
+    "FlushSummaryWriter", "PrintV2", "Save", "SaveV2", "WriteAudioSummary", "WriteFile",
+    "WriteGraphSummary", "WriteHistogramSummary", "WriteImageSummary", "WriteRawProtoSummary",
+    "WriteScalarSummary", "WriteSummary",
+}  # fmt: skip
+"""They tell the world something, once: rank 0 does, and nobody reads what they return."""
 
 
 @contextlib.contextmanager
@@ -62,25 +97,17 @@ def python_value(attribute: tf.compat.v1.AttrValue) -> Any:
 
 
 def attribute(value: Any) -> tf.compat.v1.AttrValue:
-    """Return a Python value as an attribute: the reverse of `python_value`."""
+    """Return what a decision puts in the place of an attribute: a type, a shape, or a list."""
     make = tf.compat.v1.AttrValue
-    if isinstance(value, make):
-        return value
     match value:
-        case bool():
-            return make(b=value)
-        case int():
-            return make(i=value)
-        case float():
-            return make(f=value)
-        case bytes():
-            return make(s=value)
         case tf.DType():
             return make(type=value.as_datatype_enum)
         case tf.TensorShape():
             return make(shape=value.as_proto())
-        case list():
-            return _list_attribute(value)
+        case [tf.TensorShape(), *_]:
+            return make(list=make.ListValue(shape=[shape.as_proto() for shape in value]))
+        case [int(), *_]:
+            return make(list=make.ListValue(i=value))
     raise TypeError(f"No attribute can be made of {value!r}.")
 
 
@@ -121,19 +148,8 @@ def create(
     dtypes: Sequence[tf.DType],
     name: str,
     attributes: Mapping[str, tf.compat.v1.AttrValue],
-) -> list[tf.Tensor]:
-    """Make an operation in the graph that is being built, and return its outputs."""
-    return list(create_operation(operation_type, inputs, dtypes, name, attributes).outputs)
-
-
-def create_operation(
-    operation_type: str,
-    inputs: Sequence[tf.Tensor],
-    dtypes: Sequence[tf.DType],
-    name: str,
-    attributes: Mapping[str, tf.compat.v1.AttrValue],
 ) -> tf.Operation:
-    """Make an operation as `create` does, and return it itself."""
+    """Make an operation in the graph that is being built."""
     graph = tf.compat.v1.get_default_graph()
     return _create_op(
         graph, operation_type, list(inputs), list(dtypes), name=name, attrs=dict(attributes)
@@ -152,7 +168,7 @@ def sum_of(terms: Sequence[tf.Tensor], name: str) -> tf.Operation:
             tf.raw_ops.Snapshot(input=t) if t.op.type in ADDITIONS else t for t in (total, term)
         ]
         attributes = {"T": attribute(total.dtype)}
-        [total] = create("AddV2", operands, [total.dtype], name, attributes)
+        [total] = create("AddV2", operands, [total.dtype], name, attributes).outputs
     return total.op
 
 
@@ -177,14 +193,42 @@ def _shape(proto: Any) -> tuple[int | None, ...] | None:
     return tuple(None if d.size < 0 else int(d.size) for d in proto.dim)
 
 
-def _list_attribute(values: list[Any]) -> tf.compat.v1.AttrValue:
-    make = tf.compat.v1.AttrValue.ListValue
-    if all(isinstance(v, int) for v in values):
-        made = make(i=values)
-    elif all(isinstance(v, tf.DType) for v in values):
-        made = make(type=[v.as_datatype_enum for v in values])
-    elif all(isinstance(v, tf.TensorShape) for v in values):
-        made = make(shape=[v.as_proto() for v in values])
-    else:
-        raise TypeError(f"No attribute can be made of {values!r}.")
-    return tf.compat.v1.AttrValue(list=made)
+def calls_functions(operation_type: str) -> bool:
+    """Return whether a type of operation has functions among its attributes."""
+    return any(a.type in ("func", "list(func)") for a in definition(operation_type).attr)
+
+
+def is_deterministic(node: Node) -> bool:
+    """Return whether an operation gives the same in every process if its inputs are the same."""
+    if node.type in _DETERMINISTIC or node.type.startswith(
+        ("ResourceApply", "ResourceSparseApply")
+    ):
+        return True
+    if is_stateful(node.type) or node.type in _READS_THE_WORLD:
+        return False
+    return not _calls_stateful(node)
+
+
+def _calls_stateful(node: Node) -> bool:
+    """Return whether a stateless operation calls a function with a stateful operation."""
+    if not calls_functions(node.type):
+        return False
+    library = node.operation.graph.as_graph_def().library.function
+    bodies = {function.signature.name: function for function in library}
+    todo = [f.name for value in node.attributes.proto.values() for f in functions_in(value)]
+    seen: set[str] = set()
+    while todo:
+        name = todo.pop()
+        if name in seen or name not in bodies:
+            continue
+        seen.add(name)
+        for inner in bodies[name].node_def:
+            if inner.op not in _DETERMINISTIC and is_stateful(inner.op):
+                return True
+            todo += [f.name for value in inner.attr.values() for f in functions_in(value)]
+    return False
+
+
+def is_handle(dtype: tf.DType) -> bool:
+    """Return whether values of a type are no numbers, but resources or lists."""
+    return dtype in (tf.resource, tf.variant)

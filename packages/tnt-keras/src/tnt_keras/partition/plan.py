@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from tnt_keras.partition.flat_graph import Edge, FlatGraph, Node
-from tnt_keras.partition.placement import Placement
+from tnt_keras.partition.graph import Edge, FlatGraph, Node
 from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import REPLICATED, Placement, Rows, Value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,80 +18,43 @@ class Step:
     inputs: tuple[Value, ...]
     demands: tuple[Placement, ...]  # the placements to which inputs are brought
     outputs: tuple[Value, ...]
-
-    @property
-    def inner(self) -> tuple[Body, ...]:
-        """The graphs that are run for the node."""
-        return ()
+    bodies: tuple[Body, ...] = dataclasses.field(default=(), kw_only=True)  # run for the node
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Known(Step):
     """Nothing: the outputs are known."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Alias(Step):
     """Nothing: each output is the input at its place."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Compute(Step):
-    """The operation itself, in every lane, or once if all lanes would do the same."""
-
-    decision: Decision
-    on_demand: bool  # a replicated output is computed, as rows or whole, when it is read
-    is_gathered: bool  # rows are gathered, since no rule applies
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class Cut(Step):
     """The operation itself, once. Lanes go on with their rows of its output, or with all of it."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class OnFirst(Step):
     """The operation whose outputs on rank 0 are broadcast. Others may run it for its effects."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Check(Step):
     """An assertion, which each lane checks for its own part."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Accumulated(Step):
     """A read or an assignment of a variable that holds an addend in every process."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Count(Step):
     """Shapes and sizes of whole values that are not known before the step runs."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Loop(Step):
-    """A loop whose variables have the placements of `demands`."""
-
-    body: Body
-    condition: Body
-
-    @property
-    def inner(self) -> tuple[Body, ...]:
-        """That of an iteration, and the condition."""
-        return self.body, self.condition
+    """A loop whose variables have the placements of `demands`: an iteration, and the condition."""
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Branch(Step):
-    """One of several bodies, chosen by the first input."""
-
-    bodies: tuple[Body, ...]  # in the order of the attributes; one if the choice is known
-
-    @property
-    def inner(self) -> tuple[Body, ...]:
-        """The branches."""
-        return self.bodies
+    """One of several bodies, chosen by the first input; one if the choice is known."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -103,13 +65,63 @@ class Region(Step):
     are multiplied by the lane's share of the rows.
     """
 
-    bodies: Mapping[int, Body]
+    lane_rows: tuple[int, ...]
     weighted: frozenset[int]
 
-    @property
-    def inner(self) -> tuple[Body, ...]:
-        """One for each number of rows."""
-        return tuple(self.bodies.values())
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Compute(Step):
+    """The operation itself, in every lane, or once if all lanes would do the same."""
+
+    decision: Decision
+    on_demand: bool = False  # a replicated output is computed, as rows or whole, when it is read
+    is_gathered: bool = False  # rows are gathered, since no rule applies
+
+    @classmethod
+    def by(
+        cls, decision: Decision, node: Node, inputs: tuple[Value, ...], outputs: Sequence[Value]
+    ) -> Compute:
+        """Return what a decision says of a node."""
+        return cls(node, inputs, decision.inputs, tuple(outputs), decision)
+
+    def operand_placements(self, rows: Rows) -> tuple[Placement, ...] | None:
+        """Return what rows of an output on demand are made of, None if they must be cut from it."""
+        [output], counts = self.outputs, _SHAPE_OPERANDS.get(self.node.type)
+        aligned = [
+            REPLICATED if i == counts else _aligned(operand, output.rank, rows)
+            for i, operand in enumerate(self.inputs)
+        ]
+        placements = tuple(p for p in aligned if p is not None)
+        is_shared_by_all = counts is None and set(placements) == {REPLICATED}
+        return None if len(placements) < len(aligned) or is_shared_by_all else placements
+
+    def of_rows(
+        self, rows: Rows, inputs: tuple[Placement, ...], shape_operand: int | None = None
+    ) -> Compute:
+        """Return what makes rows of an output on demand, of inputs in these placements."""
+        [output] = self.outputs
+        counts = _SHAPE_OPERANDS.get(self.node.type, shape_operand)
+        flags = [axis == rows.axis for axis in range(output.rank)]
+        decision = dataclasses.replace(
+            self.decision,
+            inputs=inputs,
+            outputs=(rows,),
+            counts_rows={} if counts is None else {counts: flags},
+        )
+        return dataclasses.replace(self, decision=decision, outputs=(output.placed(rows),))
+
+
+# The operand with the shape of the output, of operations that broadcast a value.
+_SHAPE_OPERANDS = {"BroadcastTo": 1, "Fill": 0}
+
+
+def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
+    """Return the placement of an operand broadcast to a result with rows, None if unknown."""
+    axis = rows.axis - rank + operand.rank
+    size = operand.known_shape[axis] if axis >= 0 else 1
+    if size == 1:
+        return REPLICATED
+    return None if size is None else rows.on_axis(axis)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,7 +143,7 @@ class Body:
         """Yield this graph and all that are run in it, however deep."""
         yield self
         for step in self.steps:
-            for body in step.inner:
+            for body in step.bodies:
                 yield from body.with_inner()
 
     def bringing(self, outputs: Sequence[Placement]) -> Body:

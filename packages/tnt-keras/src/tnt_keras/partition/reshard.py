@@ -1,18 +1,147 @@
-"""Conversion between placements: what needs no exchange, and the two ends of what needs one."""
+"""Lanes, the parts into which a batch is cut, and how values come from placement to placement.
+
+Each of `V` lanes has every `V`-th row. Some conversions need no exchange between processes; of the
+others the two ends are here.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.lanes import Lanes, combined
 from tnt_keras.partition.operations import sum_of
-from tnt_keras.partition.placement import Placement, Rows, Shape, local_shape, local_size
-from tnt_keras.partition.row_numbers import ANY_ROWS, counts_rows, static
+from tnt_keras.partition.value import (
+    ANY_ROWS,
+    Placement,
+    Rows,
+    Shape,
+    counts_rows,
+    local_shape,
+    local_size,
+    static,
+)
+
+T = TypeVar("T")
+
+Count: TypeAlias = Any
+"""A number of rows: an integer, or an int64 scalar of the graph."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lanes:
+    """The lanes of one process, out of those of all processes.
+
+    Lane `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
+    """
+
+    first: int
+    count: int  # consecutive lanes of this process
+    total: int  # of all processes
+
+    @property
+    def numbers(self) -> range:
+        """The lanes of this process."""
+        return range(self.first, self.first + self.count)
+
+    def num_rows(self, lane: int, num_rows: Any) -> Any:
+        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`."""
+        return (num_rows - lane + self.total - 1) // self.total
+
+    def order_of_batch(self, rows: Any, num_rows: Any) -> Any:
+        """Return the places of rows of the batch when all rows are sorted by lane."""
+        lane, larger = rows % self.total, num_rows % self.total  # so many lanes have a row more
+        before = (lane + larger - abs(lane - larger)) // 2  # of these, in front: the minimum
+        return lane * (num_rows // self.total) + before + rows // self.total
+
+
+def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
+    """Combine values along the tree in which all processes form sums.
+
+    Neighbours come first, in groups of the smallest prime factor: `(x0 + x1) + (x2 + x3)` for four
+    values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The lanes of a process are a subtree.
+    """
+    level = list(values)
+    while len(level) > 1:
+        group = _smallest_prime_factor(len(level))
+        level = [_in_order(level[i : i + group], add) for i in range(0, len(level), group)]
+    return level[0]
+
+
+def _in_order(values: Sequence[T], add: Callable[[T, T], T]) -> T:
+    result = values[0]
+    for value in values[1:]:
+        result = add(result, value)
+    return result
+
+
+def _smallest_prime_factor(number: int) -> int:
+    return next(factor for factor in range(2, number + 1) if number % factor == 0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Request:
+    """A value of this process that is combined with those of all processes.
+
+    The kinds are "sum", "prod", "max", "min", "and" and "or", element by element; "gather" for the
+    rows of all processes along axis 0, in the order of ranks, with any number each; "broadcast" for
+    the value of rank 0.
+    """
+
+    kind: str
+    value: tf.Tensor  # of this process: its lanes, combined
+    name: str  # the same on all ranks
+    line: str  # the user's, "" if there is none
+    is_update: bool  # a gradient: the result reaches an optimizer's update
+
+
+class Exchange(Protocol):
+    """Combines values of all processes. Collective."""
+
+    def ask(self, request: Request) -> None:
+        """Note a request, for the next `flush`."""
+        ...
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        """Exchange all noted requests, and return the results in the order of the requests."""
+        ...
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Exchange one value at once: inside a branch or loop, or one whose size is unknown."""
+        ...
+
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make an operation with blocking exchanges inside: a loop or a branch.
+
+        It runs after all earlier exchanges and before all later ones. `make` returns its outputs or
+        something that depends on it.
+        """
+        ...
+
+
+class Alone:
+    """The exchange of a lane that is all there is: of a local region, or of what needs no batch."""
+
+    def ask(self, request: Request) -> None:
+        """Refuse the request: a lane that is alone has all rows."""
+        raise AssertionError(f"{request.name!r} must not be exchanged.")
+
+    def flush(self, last: bool) -> list[tf.Tensor]:
+        """Return nothing, since nothing was asked for."""
+        return []
+
+    def blocking(self, request: Request) -> tf.Tensor:
+        """Return the value itself."""
+        return request.value
+
+    def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
+        """Make the operation."""
+        return make()
+
 
 _REDUCE = {
     "sum": lambda *terms: sum_of(terms, "add").outputs[0],
@@ -22,10 +151,6 @@ _REDUCE = {
     "and": tf.logical_and,
     "or": tf.logical_or,
 }
-
-
-Count: TypeAlias = Any
-"""A number of rows: an integer, or an int64 scalar of the graph."""
 
 
 class Layout:
@@ -38,6 +163,11 @@ class Layout:
         with tf.device("CPU:0") if self.is_for_any else contextlib.nullcontext():
             self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
         self._dtype = tf.int64 if self.is_for_any else tf.int32
+
+    @property
+    def each(self) -> list[tuple[int, Count]]:
+        """The lanes of this process, and how many rows each has."""
+        return list(zip(self.lanes.numbers, self.lane_rows, strict=True))
 
     @property
     def arguments(self) -> list[tf.Tensor]:
@@ -76,10 +206,7 @@ class Layout:
 
     def cut(self, whole: tf.Tensor, rows: Rows) -> list[tf.Tensor]:
         """Return each lane's rows of a replicated value."""
-        return [
-            self._cut(whole, rows, lane, k)
-            for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
-        ]
+        return [self._cut(whole, rows, lane, k) for lane, k in self.each]
 
     def cut_array(self, whole: np.ndarray[Any, Any], rows: Rows) -> list[np.ndarray[Any, Any]]:
         """Return each lane's rows of a constant."""
@@ -91,12 +218,14 @@ class Layout:
             apart[(*places, slice(lane, None, self.lanes.total))].reshape(
                 *before, rows.outer * k * inner, *after
             )
-            for lane, k in zip(self.lanes.numbers, self.lane_rows, strict=True)
+            for lane, k in self.each
         ]
 
     def operands(self, whole: tf.Tensor, reduction: str) -> list[tf.Tensor]:
-        """Return operands of a sum or product: the value in lane 0, zeros or ones in the others."""
-        neutral = tf.zeros_like if reduction == "sum" else tf.ones_like
+        """Return operands of a reduction: of a sum or product the value in lane 0 alone."""
+        neutral = {"sum": tf.zeros_like, "prod": tf.ones_like}.get(reduction)
+        if neutral is None:
+            return [whole] * self.lanes.count  # the largest of equal values is that value
         return [whole if lane == 0 else neutral(whole) for lane in self.lanes.numbers]
 
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -111,10 +240,8 @@ class Layout:
 
     def rows_first(self, parts: Sequence[tf.Tensor], shape: Shape, rows: Rows) -> tf.Tensor:
         """Return the rows of this process along axis 0, in the order of its lanes."""
-        moved = [
-            self._rows_first(part, shape, rows, k)
-            for part, k in zip(parts, self.lane_rows, strict=True)
-        ]
+        each = zip(parts, self.lane_rows, strict=True)
+        moved = [self._rows_first(part, shape, rows, k) for part, k in each]
         return moved[0] if len(moved) == 1 else tf.concat(moved, 0)
 
     def whole(self, gathered: tf.Tensor, shape: Shape, rows: Rows) -> tf.Tensor:
@@ -123,7 +250,7 @@ class Layout:
         if self.lanes.total > 1:
             numbers = tf.range(self.num_rows) if self.is_for_any else np.arange(self.num_rows)
             in_order = tf.gather(gathered, self.lanes.order_of_batch(numbers, self.num_rows))
-        if _is_plain(rows):
+        if rows == Rows(0):
             return in_order
         assert shape is not None
         sizes = tf.shape(in_order)
@@ -136,7 +263,7 @@ class Layout:
 
     def _cut(self, whole: tf.Tensor, rows: Rows, lane: int, k: Count) -> tf.Tensor:
         step = slice(lane, None, self.lanes.total)
-        if (rows.outer, rows.inner) == (1, 1) and not self.is_for_any:
+        if rows == Rows(rows.axis) and not self.is_for_any:
             return whole[(slice(None),) * rows.axis + (step,)]
         sizes = tf.shape(whole, self._dtype)
         inner = -1 if rows.inner is None else rows.inner
@@ -148,7 +275,7 @@ class Layout:
 
     def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Rows, k: Count) -> tf.Tensor:
         """Transpose `(before, outer * k * inner, after)` to `(k, before, outer, inner, after)`."""
-        if _is_plain(rows):
+        if rows == Rows(0):
             return part
         assert shape is not None
         sizes = tf.shape(part, self._dtype)
@@ -160,10 +287,6 @@ class Layout:
         )
         rank = len(shape)
         return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)])
-
-
-def _is_plain(rows: Rows) -> bool:
-    return rows == Rows(0)
 
 
 def local_sizes(

@@ -1,26 +1,59 @@
-"""List scheduling: in which order a process makes operations, and what it exchanges together.
+"""What a process does for each node of the traced graph, in which order, and what it exchanges.
 
-Operations are made in the order of the trace, each as soon as its inputs exist. An operation that
-needs a value from other processes is put aside. When nothing else can be made, the values that are
-needed become one exchange, and the operations put aside go on. A value takes part in this exchange
-only if an operation that leads to rows waits for it. All others, gradients and metrics, wait for
-the last exchange of the step. It overlaps with backpropagation all the same: sending a tensor
-starts as soon as the tensor exists, wherever the exchange stands in the graph.
+This is list scheduling. Operations are made in the order of the trace, each as soon as its inputs
+exist. An operation that needs a value from other processes is put aside. When nothing else can be
+made, the values that are needed become one exchange, and the operations put aside go on. A value
+takes part in this exchange only if an operation that leads to rows waits for it. All others,
+gradients and metrics, wait for the last exchange of the step. It overlaps with backpropagation all
+the same: sending a tensor starts as soon as the tensor exists, wherever the exchange stands in the
+graph.
+
+Bodies of loops, branches and local regions are made in the order of the trace, and every exchange
+in them blocks.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tnt_keras.partition import bodies
-from tnt_keras.partition.emission import Emission
-from tnt_keras.partition.emitted import Emitted
-from tnt_keras.partition.flat_graph import Edge, Node
-from tnt_keras.partition.placement import Placement, Rows
-from tnt_keras.partition.plan import Alias, Body, Known, Step
+from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.graph import Edge, Node, users_line
+from tnt_keras.partition.operations import OUTPUT, is_handle
+from tnt_keras.partition.plan import (
+    Accumulated,
+    Alias,
+    Body,
+    Branch,
+    Check,
+    Compute,
+    Count,
+    Cut,
+    Known,
+    Loop,
+    OnFirst,
+    Region,
+    Step,
+)
+from tnt_keras.partition.random_ops import seeded_draw
+from tnt_keras.partition.reshard import Lanes, Layout, Request
+from tnt_keras.partition.rules.registry import Decision
+from tnt_keras.partition.value import (
+    ANY_ROWS,
+    REPLICATED,
+    Placement,
+    Rows,
+    Shape,
+    Value,
+    is_shared,
+    static,
+)
+
+Outputs: TypeAlias = Sequence[Sequence[tf.Tensor]]
+"""The tensors of values, for each lane."""
 
 
 class Schedule:
@@ -32,9 +65,7 @@ class Schedule:
         self._body = body
         self._sources = _sources(body)
         self._steps = {s.node: s for s in body.steps if not isinstance(s, Alias)}
-        self.emitted: dict[Edge, Emitted] = {
-            (node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)
-        }
+        self.emitted = _by_edge(body, arguments)
         self._users: dict[Node, list[Node]] = {}
         self._missing: dict[Node, int] = {}
         self._ready: list[tuple[int, Node]] = []
@@ -55,10 +86,8 @@ class Schedule:
             self._make_ready()
         assert not self._num_left, f"Operations are left: {self._waiting}"
         self.emitted |= {edge: self.emitted[source] for edge, source in self._sources.items()}
-        return [
-            self._emission.bring(self.emitted[edge], placement)
-            for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True)
-        ]
+        outputs = [self.emitted[edge] for edge in self._body.flat.outputs]
+        return self._emission.bring_all(outputs, self._body.outputs)
 
     def _inputs(self, node: Node) -> list[Edge]:
         """Return where a node's inputs come from, past aliases, which wait for nothing."""
@@ -78,7 +107,9 @@ class Schedule:
         """Return the operations that read rows, or that such an operation depends on."""
         leading: set[Node] = set()
         for node, step in reversed(self._steps.items()):
-            if _reads_rows(step) or any(u in leading for u in self._users.get(node, ())):
+            # One that gathers rows reads the result.
+            reads_rows = step.bodies or any(isinstance(demand, Rows) for demand in step.demands)
+            if reads_rows or any(u in leading for u in self._users.get(node, ())):
                 leading.add(node)
         return leading
 
@@ -114,7 +145,7 @@ class Schedule:
                 if any(self._emission.needs_exchange(e, p) for e, p in demands):
                     self._waiting.append(node)
                     continue
-            for i, emitted in enumerate(bodies.emit(self._emission, step, inputs)):
+            for i, emitted in enumerate(_emit(self._emission, step, inputs)):
                 self.emitted[node, i] = emitted
                 self._note((node, i))
             self._num_left -= 1
@@ -153,6 +184,293 @@ def _sources(body: Body) -> dict[Edge, Edge]:
     return sources
 
 
-def _reads_rows(step: Step) -> bool:
-    """Return whether lanes read rows for an operation; one that gathers them reads the result."""
-    return bool(step.inner) or any(isinstance(demand, Rows) for demand in step.demands)
+def arguments_of(body: Body, tensors: Outputs) -> list[Emitted]:
+    """Return the arguments of a body that are given by these tensors."""
+    each = zip(body.arguments, tensors, body.flat.arguments, strict=True)
+    return [Emitted(value, parts, node) for value, parts, node in each]
+
+
+def _by_edge(body: Body, arguments: Sequence[Emitted]) -> dict[Edge, Emitted]:
+    return {(node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)}
+
+
+def run_in_order(emission: Emission, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
+    """Make the operations of a body in the order of the trace. Collective if it exchanges values.
+
+    Every exchange blocks. The outputs are not yet brought to the placements that the body demands.
+    """
+    emitted = _by_edge(body, arguments)
+    for step in body.steps:
+        inputs = [emitted[edge] for edge in step.node.inputs]
+        for i, made in enumerate(_emit(emission, step, inputs)):
+            emitted[step.node, i] = made
+    return [emitted[edge] for edge in body.flat.outputs]
+
+
+def _emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
+    """Make the operations of a step, and return its outputs; exchanges of inputs block."""
+    outputs: Outputs
+    match step:
+        case Alias():
+            return inputs
+        case Known():
+            return [Emitted(value, None, step.node) for value in step.outputs]
+        case Compute(on_demand=True):
+            return [Emitted(step.outputs[0], None, step.node, (step, inputs))]
+        case Compute():
+            outputs = emission.compute(step, inputs)
+        case Cut():
+            return [_with_rows(emission, step, inputs)]
+        case _:
+            outputs = _EMITTERS[type(step)](emission, step, inputs)
+    return [
+        Emitted(value, tensors, step.node)
+        for value, tensors in zip(step.outputs, outputs, strict=True)
+    ]
+
+
+def _with_rows(emission: Emission, step: Cut, inputs: Sequence[Emitted]) -> Emitted:
+    """Compute a value whole. It can be read both whole and as rows, without an exchange."""
+    [rows] = step.outputs
+    decision = Decision(step.demands, (REPLICATED,))
+    compute = Compute.by(decision, step.node, step.inputs, [rows.placed(REPLICATED)])
+    emitted = Emitted(rows, None, step.node)
+    [emitted.tensors[REPLICATED]] = emission.compute(compute, inputs)
+    return emitted
+
+
+def _on_first(emission: Emission, step: OnFirst, inputs: Sequence[Emitted]) -> Outputs:
+    """Run an operation on rank 0, and return its outputs on all ranks.
+
+    What may change a resource, such as a variable or an iterator, runs on the others too, and so
+    does what goes through a dataset, whose functions may: each process has its own.
+    """
+    node = step.node
+    operands = [tensors[0] for tensors in emission.bring_all(inputs, step.demands)]
+    has_state = node.type not in OUTPUT and any(is_handle(v.dtype) for v in step.inputs)
+    outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
+    if has_state or emission.layout.lanes.first == 0:
+        with emission.after(node):
+            if node in emission.draw_counters:
+                operation = seeded_draw(node, operands, emission.draw_counters[node]).op
+                emission.operations[node] = [operation]
+            else:
+                operation = emission.make(node, operands)
+        if not has_state:
+            emission.alone.add(operation.name)
+        outputs = list(operation.outputs)
+    if node.type in OUTPUT:
+        return [[t] for t in outputs]
+    results = []
+    for tensor, value in zip(outputs, step.outputs, strict=True):
+        request = Request("broadcast", tensor, node.name, users_line(node), False)
+        result = emission.blocking(request)
+        result.set_shape(static(value.shape))
+        results.append([result])
+    return results
+
+
+def _check(emission: Emission, step: Check, inputs: Sequence[Emitted]) -> Outputs:
+    brought = emission.bring_all(inputs, step.demands)
+    lanes = 1 if all(is_shared(p) for p in step.demands) else emission.layout.lanes.count
+    with emission.after(step.node):
+        for lane in range(lanes):
+            emission.make(step.node, [parts[min(lane, len(parts) - 1)] for parts in brought])
+    return []
+
+
+def _accumulated(emission: Emission, step: Accumulated, inputs: Sequence[Emitted]) -> Outputs:
+    """Read or assign the addend of this process, which counts as that of its first lane."""
+    layout = emission.layout
+    [handle], *addends = emission.bring_all(inputs, step.demands)
+    operands = [handle, *(layout.reduced(parts, "sum") for parts in addends)]
+    with emission.after(step.node):
+        operation = emission.make(step.node, operands)
+    return [[t, *(tf.zeros_like(t) for _ in layout.lane_rows[1:])] for t in operation.outputs]
+
+
+def _count(emission: Emission, step: Count, inputs: Sequence[Emitted]) -> Outputs:
+    """Compute shapes and sizes of whole values: those of a lane's part, with `N` rows for `k`."""
+    layout, node = emission.layout, step.node
+    k, num_rows = layout.lane_rows[0], layout.num_rows
+    outputs = []
+    for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
+        part = emission.bring(emitted, placement)[0]
+        is_size = node.type == "Size"
+        numbers = (tf.size if is_size else tf.shape)(part, out_type=dtype)
+        if isinstance(placement, Rows):
+            rank = tf.size(numbers) if part.shape.rank is None else part.shape.rank
+            counts = is_size or tf.range(rank) == placement.axis
+            whole = numbers // tf.cast(k, dtype) * tf.cast(num_rows, dtype)
+            numbers = tf.where(counts, whole, numbers)
+        outputs.append([numbers])
+    return outputs
+
+
+def _loop(emission: Emission, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
+    brought = emission.bring_all(inputs, step.demands)
+    before = len(emission.blocked)
+    of_iteration, of_condition = step.bodies
+    body = _function(emission, of_iteration, brought, is_repeated=True)
+    condition = _function(emission, of_condition, brought)
+    blocks = len(emission.blocked) > before
+    node, others = step.node, emission.layout.arguments
+    make = tf.raw_ops.While if blocks or node.type == "While" else tf.raw_ops.StatelessWhile
+    specs = [spec for value in of_iteration.arguments for spec in _specs(emission, value)]
+
+    def loop() -> list[tf.Tensor]:
+        return list(
+            make(
+                input=[*_flat(brought), *others],
+                cond=condition,
+                body=body,
+                # Not those of the inputs: an iteration may give a variable another size.
+                output_shapes=[spec.shape for spec in specs] + [tensor.shape for tensor in others],
+                parallel_iterations=1 if blocks else node.attributes["parallel_iterations"],
+                name=_local_name(node.name),
+            )
+        )
+
+    return _made(emission, step, loop, blocks)
+
+
+def _branch(emission: Emission, step: Branch, inputs: Sequence[Emitted]) -> Outputs:
+    if len(step.bodies) == 1:
+        return _inlined(emission, step, inputs[1:])
+    [chosen], *brought = emission.bring_all(inputs, step.demands)
+    before = len(emission.blocked)
+    functions = [_function(emission, body, brought) for body in step.bodies]
+    blocks = len(emission.blocked) > before
+    node = step.node
+    kind = "Case" if node.type.endswith("Case") else "If"
+    options: dict[str, Any] = {"branch_index": chosen, "branches": functions}
+    if kind == "If":
+        options = dict(
+            zip(("cond", "then_branch", "else_branch"), (chosen, *functions), strict=True)
+        )
+    make = getattr(tf.raw_ops, kind if blocks or node.type == kind else f"Stateless{kind}")
+
+    def branch() -> Any:
+        made = make(
+            input=[*_flat(brought), *emission.layout.arguments],
+            Tout=[t.dtype for t in functions[0].outputs],
+            output_shapes=[],
+            name=_local_name(node.name),
+            **options,
+        )
+        return [made] if isinstance(made, tf.Operation | tf.Tensor) else list(made)
+
+    return _made(emission, step, branch, blocks)
+
+
+def _inlined(emission: Emission, step: Branch, arguments: Sequence[Emitted]) -> Outputs:
+    """Make the one branch that is ever taken in the place of the operation."""
+    [body] = step.bodies
+    inner = emission.of_body(emission.layout)
+    with emission.after(step.node):
+        outputs = inner.bring_all(run_in_order(inner, body, arguments), body.outputs)
+    emission.operations[step.node] = [
+        operation
+        for node, operations in inner.operations.items()
+        if node.has_effect
+        for operation in operations
+    ]
+    return outputs
+
+
+def _made(
+    emission: Emission, step: Step, make: Callable[[], list[Any]], blocks: bool
+) -> list[list[tf.Tensor]]:
+    """Make a loop or branch, and return its outputs by value and lane.
+
+    One that holds exchanges takes its place in the order of all exchanges.
+    """
+    with emission.after(step.node):
+        made = emission.exchange.ordered(make) if blocks else make()
+    if made:
+        first = made[0]
+        emission.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
+    tensors = iter(t for t in made if isinstance(t, tf.Tensor))
+    outputs = []
+    for value in step.outputs:
+        parts = [(next(tensors), shape) for shape in _local_shapes(emission, value)]
+        if not is_handle(value.dtype):
+            for tensor, shape in parts:
+                tensor.set_shape(shape)
+        outputs.append([tensor for tensor, _ in parts])
+    return outputs
+
+
+def _function(emission: Emission, body: Body, tensors: Outputs, is_repeated: bool = False) -> Any:
+    """Make a function of a body, with an argument for each tensor of each value.
+
+    If it `is_repeated`, it returns what it was given beside these.
+    """
+    specs = [spec for value in body.arguments for spec in _specs(emission, value)]
+    specs += [tf.TensorSpec([], t.dtype) for t in emission.layout.arguments]
+
+    def function(*flat: tf.Tensor) -> list[tf.Tensor]:
+        others = flat[len(flat) - len(emission.layout.arguments) :]
+        inner = emission.of_body(emission.layout.within(others))
+        given = iter(flat)
+        arguments = arguments_of(body, [[next(given) for _ in parts] for parts in tensors])
+        results = inner.bring_all(run_in_order(inner, body, arguments), body.outputs)
+        return [*_flat(results), *(others if is_repeated else [])]
+
+    made = tf.function(function, autograph=False).get_concrete_function(*specs)
+    assert not made.captured_inputs, (
+        f"The body of a loop or branch captures {made.captured_inputs}."
+    )
+    emission.keep(made)
+    return made
+
+
+def _local_shapes(emission: Emission, value: Value) -> list[Shape]:
+    layout = emission.layout
+    if is_shared(value.placement):
+        return [static(value.shape)]
+    return [layout.part_shape(value.shape, value.placement, k) for k in layout.lane_rows]
+
+
+def _specs(emission: Emission, value: Value) -> list[tf.TensorSpec]:
+    shapes = _local_shapes(emission, value)
+    return [tf.TensorSpec([] if is_handle(value.dtype) else s, value.dtype) for s in shapes]
+
+
+def _region(emission: Emission, step: Region, inputs: Sequence[Emitted]) -> Outputs:
+    """Make the body once for each lane, as if the lane's rows were the whole batch."""
+    brought = emission.bring_all(inputs, step.demands)
+    bodies = dict(zip(step.lane_rows, step.bodies, strict=True))
+    outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
+    for place, (lane, k) in enumerate(emission.layout.each):
+        body = bodies[ANY_ROWS if emission.layout.is_for_any else k]
+        inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
+        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in brought]
+        for i in step.weighted:
+            parts[i] = parts[i] * emission.layout.share(k, parts[i].dtype)
+        arguments = arguments_of(body, [[part] for part in parts])
+        for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
+            output.append(inner.bring(emitted, emitted.value.placement)[0])
+    return [
+        tensors[:1] if is_shared(value.placement) else tensors
+        for tensors, value in zip(outputs, step.outputs, strict=True)
+    ]
+
+
+def _flat(tensors: Outputs) -> list[tf.Tensor]:
+    return [t for parts in tensors for t in parts]
+
+
+def _local_name(name: str) -> str:
+    return name.rsplit("/", 1)[-1].lstrip("_")
+
+
+_EMITTERS: dict[type[Step], Callable[[Emission, Any, Sequence[Emitted]], Outputs]] = {
+    Accumulated: _accumulated,
+    Branch: _branch,
+    Check: _check,
+    Count: _count,
+    Loop: _loop,
+    OnFirst: _on_first,
+    Region: _region,
+}

@@ -1,17 +1,23 @@
-"""A step as TensorFlow traces it."""
+"""A step as TensorFlow traces it, and what all ranks must have in common of it."""
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.description import describe_graph
-from tnt_keras.partition.flat_graph import FlatGraph, Node
-from tnt_keras.partition.operations import uncollected
-from tnt_keras.partition.variables_of_trace import OwnVariables, trace_with_variables
+from tnt_keras.keras_hooks.private_tensorflow import called_function, made_outside
+from tnt_keras.partition.graph import FlatGraph, Node, function_of
+from tnt_keras.partition.operations import functions_in, is_handle, uncollected
+
+OwnVariables: TypeAlias = Callable[[], Sequence[tf.Variable]]
+"""Tells which variables there are that change nothing of how Python goes on once they are made."""
+
+_NAMES = {"container", "seed", "seed2", "shared_name", "token"}
 
 
 class TracedStep:
@@ -22,7 +28,7 @@ class TracedStep:
     ) -> None:
         begin = time.process_time()
         with uncollected():
-            traced = trace_with_variables(function, specs, made_at_once)
+            traced = _trace_with_variables(function, specs, made_at_once)
         self.seconds = time.process_time() - begin  # processor time of tracing
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
@@ -36,6 +42,11 @@ class TracedStep:
         self.bodies: dict[Any, FlatGraph] = {}
         self._draw_counters: dict[str, tf.Variable] = {}
 
+    def captured_by(self, flat: FlatGraph) -> list[tuple[Node, Any]]:
+        """Return a graph's arguments that are captured from outside, and what they are there."""
+        first = len(flat.arguments) - len(self.captures)
+        return list(zip(flat.arguments[first:], self.captures, strict=True))
+
     def draw_counter(self, node: Node) -> tf.Variable:
         """Return what all graphs of the step share of the state of a draw, see `seeded_draws`."""
         if node.name not in self._draw_counters:
@@ -43,8 +54,26 @@ class TracedStep:
         return self._draw_counters[node.name]
 
     def description(self) -> list[str]:
-        """Return a line for each operation, with exactly what all ranks must have in common."""
-        return describe_graph(self.graph, self.captures, self.flat)
+        """Return a line for each operation, with exactly what all ranks must have in common.
+
+        These are types, attributes, shapes, edges and constants, by position and without names.
+        Seeds may differ, since all ranks take those of rank 0.
+        """
+        flat = self.flat
+        places: dict[Node, int] = {n: -1 - i for i, n in enumerate(flat.arguments)}
+        lines = [f"{t.dtype.name} {t.shape}" for t in self.graph.inputs]
+        lines += [_constant_capture(t) for t in self.captures]
+        for i, node in enumerate(flat.nodes):
+            places[node] = i
+            inputs = [(places.get(n), output) for n, output in node.inputs]
+            controls = sorted(places.get(n, -1) for n in node.controls)
+            attributes = sorted(
+                (k, _described(node, v))
+                for k, v in node.attributes.of_operation.items()
+                if k not in _NAMES
+            )
+            lines.append(f"{node.type} {inputs} {controls} {attributes}")
+        return lines
 
 
 def trace(
@@ -52,6 +81,85 @@ def trace(
 ) -> TracedStep:
     """Trace a function of tensors as `tf.function` does, without AutoGraph. Local.
 
-    `made_at_once` is that of `trace_with_variables`.
+    The function may make variables. `tf.function` makes them in the graph, moves their first values
+    out of it, and traces again, in which Python may go another way: Keras' loss scale is a constant
+    until the optimizer is built. A first value that is a function, as those of Keras are, can be
+    had outside of the graph at once. The second trace is left out if only such variables were made,
+    and all of them are `made_at_once`.
+
+    Raises:
+        ValueError: If the function makes variables in its second trace, too.
     """
     return TracedStep(function, specs, made_at_once)
+
+
+def _trace_with_variables(
+    function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables
+) -> Any:
+    """Trace a function in one trace if possible, see `trace`."""
+    traces = 0
+    made: list[tf.Variable] = []
+
+    def make(make_next: Callable[..., Any], **options: Any) -> tf.Variable:
+        if traces > 1:
+            raise ValueError(
+                f"A step makes the variable {options['name']!r} each time that it is traced. Make "
+                "it before, or only the first time, and keep it, in an attribute of the model say."
+            )
+        if not callable(options["initial_value"]):
+            return make_next(**options)
+        made.append(made_outside(**options))
+        return made[-1]
+
+    def traced(*arguments: Any) -> Any:
+        nonlocal traces
+        traces += 1
+        with tf.variable_creator_scope(make):
+            return function(*arguments)
+
+    first = tf.function(traced, autograph=False).get_concrete_function(*specs)
+    if traces > 1 or not made:
+        return first
+    known = {id(variable) for variable in made_at_once()}
+    if all(id(variable) in known for variable in made):
+        return first
+    return tf.function(traced, autograph=False).get_concrete_function(*specs)
+
+
+def _constant_capture(tensor: Any) -> str:
+    """Return a hash of what a captured tensor holds, or the dtype of a resource."""
+    if is_handle(tensor.dtype) or not hasattr(tensor, "numpy"):
+        return tensor.dtype.name
+    return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
+
+
+def _described(node: Node, attribute: tf.compat.v1.AttrValue) -> str:
+    """Return an attribute as text. A function is described by its operations, not its name."""
+    functions = functions_in(attribute)
+    if not functions:
+        return str(attribute)
+    return str([_lines(function_of(node, f.name).graph) for f in functions])
+
+
+def _lines(graph: Any) -> list[str]:
+    """Return the operations of a body, by position and without names."""
+    nodes = graph.as_graph_def().node
+    places = {node.name: str(i) for i, node in enumerate(nodes)}
+    lines = []
+    for node in nodes:
+        inputs = [
+            (places.get(name.lstrip("^").split(":")[0]), name.split(":")[1:]) for name in node.input
+        ]
+        bodies = [
+            _lines(called_function(graph, f.name).graph)
+            for _, value in sorted(node.attr.items())  # their order differs between processes
+            for f in functions_in(value)
+        ]
+        attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
+        lines.append(f"{node.op} {inputs} {attributes} {bodies}")
+    return lines
+
+
+def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
+    """Return whether all ranks must have an attribute in common: not names, not seeds."""
+    return name[0] != "_" and name not in _NAMES and not functions_in(attribute)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 
-from tnt_keras.process.environment import PROBES
 from tnt_keras.process.output import logger
+from tnt_keras.process.variables import PROBE
 
 _has_warned = False
 
@@ -18,8 +18,8 @@ def check_probe(probe: str | None, name: str = "probe=") -> None:
     """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
     if probe is None:
         return
-    if probe not in PROBES:
-        raise ValueError(f"`probe` must be one of {', '.join(PROBES)}. Received: probe={probe!r}.")
+    if PROBE.kind.find(probe) != probe:
+        raise ValueError(f"`probe` must be {PROBE.kind.rule}. Received: probe={probe!r}.")
     global _has_warned
     if not _has_warned:
         _has_warned = True

@@ -6,17 +6,14 @@ import contextlib
 import os
 import pathlib
 import shutil
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from tnt_keras.calls.atomic_write import write_atomically
-from tnt_keras.calls.files_of_ranks import read_from_master, run_together
+from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.calls.messages import allgather_json
+from tnt_keras.calls.together import together
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, is_master_rank
-from tnt_keras.restart.plain_values import DamagedError, read_container, write_container
+from tnt_keras.restart.container import DamagedError, read_container, write_container
 
 _LATEST, _PREVIOUS = "latest.tnt_backup", "previous.tnt_backup"
 _OF_KERAS = "latest.weights.h5"
@@ -39,10 +36,10 @@ class BackupFiles:
 
     def prepare(self) -> None:
         """Make the folder, and remove what a killed run has left half written."""
-        run_together("write", self._folder, self._prepare_here)
+        together("write", self._prepare_here, subject=os.fspath(self._folder))
 
-    def read(self) -> tuple[Any, list[np.ndarray[Any, Any]]] | None:
-        """Return JSON and arrays of the last whole backup, None without any; refuse Keras' own."""
+    def read(self) -> Any:
+        """Return the last whole backup, None without any; refuse one of Keras' own."""
         found: list[str] = []
         if is_master_rank():
             names = (_LATEST, _PREVIOUS, _OF_KERAS)
@@ -76,12 +73,12 @@ class BackupFiles:
             )
         return None
 
-    def write(self, content: Any, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+    def write(self, backup: Any) -> None:
         """Replace the last backup."""
 
         def write_to(path: pathlib.Path) -> None:
             with open(path, "wb") as stream:
-                write_container(stream, content, arrays)
+                write_container(stream, backup)
                 stream.flush()
                 os.fsync(stream.fileno())  # else a computer that fails may have renamed a torn file
             latest = self._folder / _LATEST
@@ -92,7 +89,7 @@ class BackupFiles:
 
     def delete(self) -> None:
         """Remove the backups, and the folder if nothing else is in it."""
-        run_together("delete", self._folder, self._delete_here)
+        together("delete", self._delete_here, subject=os.fspath(self._folder))
 
     def _prepare_here(self) -> None:
         if not is_master_rank():
@@ -110,6 +107,6 @@ class BackupFiles:
             self._folder.rmdir()
 
 
-def _read(path: str | os.PathLike[str]) -> tuple[Any, list[np.ndarray[Any, Any]]]:
+def _read(path: str | os.PathLike[str]) -> Any:
     with open(path, "rb") as stream:
         return read_container(stream)

@@ -9,14 +9,14 @@ from typing import Any
 
 import keras
 
+from tnt_keras.callbacks.ranks import Callback
 from tnt_keras.callbacks.select import as_list, refuse_own_list
-from tnt_keras.callbacks.wrapper import Callback
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks.private import noticed_epochs, replaced_backup, replaced_epoch_logs
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank
 from tnt_keras.restart.backup_files import BackupFiles
-from tnt_keras.restart.plain_values import NotPlainError, encode
+from tnt_keras.restart.container import is_plain
 from tnt_keras.restart.position import Progress, Replay, replay_drawing_from
 from tnt_keras.restart.training_state import (
     SavedState,
@@ -24,7 +24,7 @@ from tnt_keras.restart.training_state import (
     build_optimizer,
     restore_variables,
 )
-from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.step.replicas import generator_states, set_generator_states
 
 _BackupAndRestore = keras.callbacks.BackupAndRestore
 
@@ -80,7 +80,7 @@ class FitBackup(keras.callbacks.Callback):
         self._files.prepare()
         found = self._files.read()
         if found is not None:
-            self._saved = SavedState.of_file(*found)
+            self._saved = SavedState.of_backup(found)
             self._check_same_fit(self._saved)
             logger.info("The training goes on from the backup in %s.", self._callback.backup_dir)
         with (
@@ -162,7 +162,7 @@ class FitBackup(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Count steps, and write a backup if one is due. Collective."""
         self.progress.executions += 1
-        self.progress.logs = logs if _is_plain(logs) else None
+        self.progress.logs = logs if is_plain(logs) else None
         self._write_if_due()
 
     def on_test_begin(self, logs: Any = None) -> None:
@@ -201,7 +201,7 @@ class FitBackup(keras.callbacks.Callback):
         if self._is_due and self._state is not None:
             self._is_due = False
             self.progress.stops = bool(self._model.stop_training)
-            self._files.write(*self._state.save(self.progress))
+            self._files.write(self._state.save(self.progress))
 
     def _restore(self) -> None:
         assert self._saved is not None
@@ -260,11 +260,3 @@ class FitBackup(keras.callbacks.Callback):
 
 def _unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
     return callback.callback if isinstance(callback, Callback) else callback
-
-
-def _is_plain(logs: Any) -> bool:
-    try:
-        encode(logs, [])
-    except NotPlainError:
-        return False
-    return True

@@ -1,39 +1,125 @@
-"""All that decides how a training goes on, as JSON and arrays."""
+"""All that decides how a training goes on, as plain values."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 
+from tnt_keras.callbacks.ranks import is_writer
+from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather, allgather_json
-from tnt_keras.calls.replicas import first_difference
-from tnt_keras.keras_hooks.attributes import in_attributes
-from tnt_keras.keras_hooks.private import global_seed, has_global_seed
+from tnt_keras.keras_hooks.private import global_seed, has_global_seed, in_attributes
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
-from tnt_keras.restart.callback_states import CallbackState
-from tnt_keras.restart.plain_values import decode, encode, read_container, write_container
+from tnt_keras.restart.container import (
+    NotPlainError,
+    digest_of,
+    is_plain,
+    is_variable,
+    packed,
+    unpacked,
+)
 from tnt_keras.restart.position import Progress
-from tnt_keras.step.accumulation import note_totals, settle
-from tnt_keras.step.batch_forms import Sizes
-from tnt_keras.step.generators import generator_states
-from tnt_keras.step.variables import (
+from tnt_keras.step.accumulation import note_totals, reduce_accumulated
+from tnt_keras.step.replicas import (
     array_of,
     backing,
     describe,
+    generator_states,
     replicated_variables,
     shown,
     states_of_generators,
     tensorflow_variables,
 )
+from tnt_keras.step.signature import Sizes
 
-_Arrays = list[np.ndarray[Any, Any]]
+_GET, _SET = "get_backup_state", "set_backup_state"
+
+
+class CallbackState:
+    """What changes in one callback from the begin of training on. Creation and methods are local.
+
+    It is what `get_backup_state()` of the callback returns, and `set_backup_state(state)` is given,
+    if it has these methods; otherwise every attribute whose value is another one than after
+    `on_train_begin`. Others, such as `patience`, are those of the script also after a restart.
+    """
+
+    def __init__(self, callback: keras.callbacks.Callback) -> None:
+        self.class_name = type(callback).__qualname__
+        self._callback = callback
+        self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
+        attributes = {} if self._has_methods else vars(callback)
+        self._first = {name: digest_of(value) for name, value in attributes.items()}
+        self._named: set[str] = set()  # attributes that a warning has named
+
+    def save(self) -> bytes:
+        """Return what has changed."""
+        state = getattr(self._callback, _GET)() if self._has_methods else self._changed()
+        try:
+            return packed((self.class_name, state))
+        except NotPlainError as error:
+            raise TypeError(
+                f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
+                f"or lists, tuples, sets and dicts of these. There is a {error} in it."
+            ) from None
+
+    def fits(self, saved: bytes) -> bool:
+        """Return whether a state is that of a callback of the same class."""
+        return bool(unpacked(saved)[0] == self.class_name)
+
+    def restore(self, saved: bytes) -> None:
+        """Give the callback what `save` has returned in another process."""
+        _, state = unpacked(saved)
+        if self._has_methods:
+            getattr(self._callback, _SET)(state)
+        else:
+            for name, value in state.items():
+                self._set(name, value)
+
+    def _changed(self) -> dict[str, Any]:
+        changed = {
+            name: value
+            for name, value in vars(self._callback).items()
+            if name not in self._first or _differ(self._first[name], digest_of(value))
+        }
+        for name in [name for name, value in changed.items() if not is_plain(value)]:
+            self._warn(name)
+            del changed[name]
+        return changed
+
+    def _set(self, name: str, value: Any) -> None:
+        present: Any = getattr(self._callback, name, None)
+        if is_variable(present):
+            present.assign(value)
+        else:
+            setattr(self._callback, name, value)
+
+    def _warn(self, name: str) -> None:
+        """Warn of an attribute that a backup cannot hold, once and if it may decide anything."""
+        callback = self._callback
+        is_of_keras = type(callback).__module__.partition(".")[0] == "keras"
+        if is_of_keras or is_writer(callback) or name in self._named:
+            return
+        self._named.add(name)
+        logger.warning(
+            "The attribute %r of the callback %s has changed and is no plain value, so that a "
+            "backup does not hold it: after a restart it is as at the begin. Give the class the "
+            "methods `%s()` and `%s(state)` if the training depends on it.",
+            name,
+            self.class_name,
+            _GET,
+            _SET,
+        )
+
+
+def _differ(first: Any, second: Any) -> bool:
+    are_digests = isinstance(first, bytes) and isinstance(second, bytes)
+    return first != second if are_digests else first is not second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,36 +131,28 @@ class SavedState:
     progress: Progress
     has_global_seed: bool  # Keras had a seed for functions without one
     variables: list[list[Any]]  # name, shape and dtype of each
-    values: _Arrays
+    values: list[np.ndarray[Any, Any]]
     first_generators: dict[str, Any]  # states of random generators when the training began
     generators: dict[str, Any]  # those when the backup was written
     callbacks: list[bytes]  # from `CallbackState.save`
     sizes: dict[str, list[Sizes]]  # from `StepOwner.sizes_seen`
 
     @classmethod
-    def of_file(cls, content: dict[str, Any], arrays: _Arrays) -> SavedState:
-        """Return what `TrainingState.save` has made JSON and arrays of. Local.
+    def of_backup(cls, backup: dict[str, Any]) -> SavedState:
+        """Return what `TrainingState.save` has returned. Local.
 
         A rank that the former run did not have gets what the master rank had.
         """
-        num_variables, of_ranks = len(content["variables"]), content["parts"]
-        places = of_ranks[get_rank() if get_rank() < len(of_ranks) else MASTER_RANK]
-        parts = [arrays[num_variables + place].tobytes() for place in places]
-        generators = decode(*read_container(io.BytesIO(parts[0])))
+        of_ranks = backup.pop("parts")
+        of_master = of_ranks[MASTER_RANK]
+        own = of_ranks[get_rank()] if get_rank() < len(of_ranks) else of_master
+        parts = [of_master[place] if part is None else part for place, part in enumerate(own)]
+        generators = unpacked(parts[0])
         return cls(
-            content["fit"],
-            content["steps_per_execution"],
-            Progress(**decode(content["progress"], arrays)),
-            content["has_global_seed"],
-            content["variables"],
-            arrays[:num_variables],
-            generators["first"],
-            generators["now"],
-            parts[1:],
-            {
-                kind: [tuple(each) for each in seen]
-                for kind, seen in content.get("sizes", {}).items()
-            },
+            **{**backup, "progress": Progress(**backup["progress"])},
+            first_generators=generators["first"],
+            generators=generators["now"],
+            callbacks=parts[1:],
         )
 
 
@@ -90,28 +168,22 @@ class TrainingState:
         self.first_generators = generator_states()
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
-    def save(self, progress: Progress) -> tuple[dict[str, Any], _Arrays]:
+    def save(self, progress: Progress) -> dict[str, Any]:
         """Return the state for a file; that of the master rank is complete. Collective."""
-        settle(self._model._tnt_owner.optimizers)  # the same with and without a restart
+        reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
-        parts = [_packed(generators), *(callback.save() for callback in self._callbacks)]
-        places, parts = _gather_parts(parts)
+        parts = [packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
-        arrays: _Arrays = []
-        if is_master_rank():
-            arrays = [array_of(each) for each in variables] + [
-                np.frombuffer(part, np.uint8) for part in parts
-            ]
-        content = {
-            "fit": self._fit_number,
+        return {
+            "fit_number": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
-            "progress": encode(dataclasses.asdict(progress), arrays),
+            "progress": dataclasses.asdict(progress),
             "has_global_seed": has_global_seed(),
             "variables": describe(variables),
-            "parts": places,
+            "values": [array_of(each) for each in variables] if is_master_rank() else [],
             "sizes": self._model._tnt_owner.sizes_seen(),
+            "parts": _gather_parts(parts),
         }
-        return content, arrays
 
     def restore_callbacks(self, saved: SavedState) -> None:
         """Give the callbacks what those of the same class had, one after the other. Local."""
@@ -161,43 +233,16 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
         )
 
 
-def _gather_parts(own: list[bytes]) -> tuple[list[list[int]], list[bytes]]:
-    """Return the places of all parts in a list without repetitions, and the list. Collective.
-
-    What the master has is not sent. On other ranks the list lacks the master's parts.
-    """
+def _gather_parts(own: list[bytes]) -> list[list[bytes | None]]:
+    """Return on the master the parts of each rank, None for those that it has too. Collective."""
     digests = [hashlib.sha256(part).hexdigest() for part in own]
-    of_ranks = allgather_json("parts", digests)
-    of_master = of_ranks[MASTER_RANK]
+    of_master = allgather_json("parts", digests)[MASTER_RANK]
     differing = [
-        np.frombuffer(part, np.uint8)
-        for number, part in enumerate(own)
-        if number >= len(of_master) or digests[number] != of_master[number]
+        part if digest not in of_master[place : place + 1] else None
+        for place, (part, digest) in enumerate(zip(own, digests, strict=True))
     ]
-    stream = io.BytesIO()
-    write_container(stream, None, differing)
-    sent = allgather("differing parts", stream.getvalue())
-    parts = list(own) if is_master_rank() else [b""] * len(of_master)
-    places = []
-    for digests_of_rank, message in zip(of_ranks, sent, strict=True):
-        _, arrays = read_container(io.BytesIO(message))
-        found = []
-        for number, digest in enumerate(digests_of_rank):
-            if number < len(of_master) and digest == of_master[number]:
-                found.append(number)
-            else:
-                found.append(len(parts))
-                parts.append(arrays.pop(0).tobytes())
-        places.append(found)
-    return places, parts
-
-
-def _packed(value: Any) -> bytes:
-    arrays: _Arrays = []
-    encoded = encode(value, arrays)
-    stream = io.BytesIO()
-    write_container(stream, encoded, arrays)
-    return stream.getvalue()
+    sent = allgather("differing parts", packed(differing))
+    return [list(own), *map(unpacked, sent[1:])]
 
 
 def variables_of(model: keras.Model) -> list[Any]:

@@ -10,8 +10,9 @@ and it is the inner sum that ranks exchange, in the k-th step alone: between upd
 accumulators hold an addend on each rank. There are two functions for each shape of the batch, with
 and without an update; which of them runs is known from the optimizer's counter.
 
-Who is to see the accumulators as they are in the serial run calls `settle` before. All ranks then
-hold the total; in the next step that of rank 0 is its addend, and those of others are zero.
+Who is to see the accumulators as they are in the serial run calls `reduce_accumulated` before. All
+ranks then hold the total; in the next step that of rank 0 is its addend, and those of others are
+zero.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.calls.current_call import what_is_alone
+from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.calls.messages import allreduce
 from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
-from tnt_keras.partition.flat_graph import Node
+from tnt_keras.partition.graph import Node
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import is_master_rank
 
@@ -58,7 +59,7 @@ class Accumulation:
         self.is_pending = True
         return (int(self._counter.numpy()) + 1) % self.num_steps == 0
 
-    def settle(self) -> None:
+    def reduce(self) -> None:
         """Give all ranks the totals. Collective, if they do not have them."""
         if not self.is_pending:
             return
@@ -178,24 +179,24 @@ def accumulation_of(optimizer: Any) -> Accumulation:
     return _of_optimizers[optimizer]
 
 
-def settle(optimizers: Sequence[Any]) -> None:
+def reduce_accumulated(optimizers: Sequence[Any]) -> None:
     """Give all ranks the totals of what they have added up for optimizers. Collective.
 
     Afterwards their variables are those of the serial run, in the middle of an update too. On a
     rank that runs alone, such as the master in a callback of its own, nothing is done.
     """
-    if what_is_alone() is None:
+    if on_one_rank.get() is None:
         for optimizer in optimizers:
             if optimizer in _of_optimizers:
-                _of_optimizers[optimizer].settle()
+                _of_optimizers[optimizer].reduce()
 
 
-def settle_before_copy(optimizers: Sequence[Any]) -> None:
-    """Call `settle` if something is pending: on all ranks, or on none. Collective then."""
+def reduce_before_copy(optimizers: Sequence[Any]) -> None:
+    """Reduce if something is pending: on all ranks, or on none. Collective then."""
     if any(map(_is_pending, optimizers)):
-        collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(settle)(
-            optimizers
-        )
+        collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(
+            reduce_accumulated
+        )(optimizers)
 
 
 def note_totals(optimizer: Any) -> None:

@@ -21,7 +21,7 @@ import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.partition import local_region
-from tnt_keras.step.options import StepOptions
+from tnt_keras.step.owner import StepOptions
 
 _DATA_FORMATS = {1: "NCHW", 3: "NHWC"}  # by the axis of the channels
 _DTYPES = frozenset({tf.float16, tf.bfloat16, tf.float32})

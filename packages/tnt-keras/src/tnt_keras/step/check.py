@@ -9,11 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition import TracedStep, is_draw
-from tnt_keras.partition.flat_graph import Edge, past_aliases, users_line
+from tnt_keras.partition.graph import Edge, past_aliases, users_line
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.options import StepOptions
-from tnt_keras.step.variables import array_of
+from tnt_keras.step.owner import StepOptions
+from tnt_keras.step.replicas import array_of
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 

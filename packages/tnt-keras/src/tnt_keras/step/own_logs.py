@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.step.variables import array_of
+from tnt_keras.step.replicas import array_of
 
 
 class OwnLogs:

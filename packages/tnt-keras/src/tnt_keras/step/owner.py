@@ -1,16 +1,52 @@
-"""What the steps of one model or function have in common, and whose step runs."""
+"""What the steps of one model or function have in common, how they compute, and whose step runs."""
 
 from __future__ import annotations
 
 import contextlib
-import contextvars
-from collections.abc import Iterator
+import dataclasses
 from typing import Any
 
-from tnt_keras.exchange.step_channels import StepChannels
-from tnt_keras.step.batch_forms import BatchForms, Sizes
+from tnt_keras.calls.current_call import Scoped
+from tnt_keras.exchange.channels import StepChannels
+from tnt_keras.process.environment import settings
 from tnt_keras.step.data_check import DataCheck
-from tnt_keras.step.options import StepOptions
+from tnt_keras.step.signature import BatchForms, Sizes
+
+BATCH_NORMS = ("local", "global")
+DRAWS = ("serial", "local")
+
+
+@dataclasses.dataclass(frozen=True)
+class StepOptions:
+    """How steps compute, as for `tnt.Model`."""
+
+    fuses_batch_norm: bool = True
+    batch_norm: str = "local"
+    draws: str = "serial"
+    check: bool = False
+
+
+def default_options(**given: Any) -> StepOptions:
+    """Return the options where some are given. Local."""
+    return StepOptions(**{"check": settings().checks_steps, **given})
+
+
+def given_options(
+    fused_batch_norm: bool | None, batch_norm: str | None, draws: str | None, check: bool | None
+) -> dict[str, Any]:
+    """Return the attributes of `StepOptions` that a user has given, of words that exist. Local."""
+    for name, value, words in (("batch_norm", batch_norm, BATCH_NORMS), ("draws", draws, DRAWS)):
+        if value is not None and value not in words:
+            raise ValueError(
+                f"`{name}` must be one of {', '.join(words)}. Received: {name}={value!r}."
+            )
+    given = {
+        "fuses_batch_norm": fused_batch_norm,
+        "batch_norm": batch_norm,
+        "draws": draws,
+        "check": check,
+    }
+    return {name: value for name, value in given.items() if value is not None}
 
 
 class StepOwner:
@@ -65,9 +101,7 @@ class StepOwner:
         self.variables += [variable for variable in variables if id(variable) not in known]
 
 
-_current: contextvars.ContextVar[StepOwner | None] = contextvars.ContextVar(
-    "tnt_step", default=None
-)
+_current: Scoped[StepOwner] = Scoped("tnt_step")
 
 
 def current_owner() -> StepOwner | None:
@@ -80,11 +114,6 @@ def is_inside_step() -> bool:
     return _current.get() is not None
 
 
-@contextlib.contextmanager
-def step_scope(owner: StepOwner) -> Iterator[None]:
+def step_scope(owner: StepOwner) -> contextlib.AbstractContextManager[None]:
     """Take what runs in a with-block for a step of all ranks. Local."""
-    token = _current.set(owner)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return _current.holding(owner)

@@ -13,15 +13,20 @@ from tnt_keras.calls.failed_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.batch_forms import BatchForms, Form, Unknown
-from tnt_keras.step.batch_part import BatchPart, cut, has_rows, rows_at
+from tnt_keras.step.batch import (
+    BatchPart,
+    as_tensors,
+    cut,
+    part_to_compute,
+    whole_batch,
+    with_whole_values,
+)
 from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
-from tnt_keras.step.form_functions import FormFunctions, inputs_of
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.report import StepReport
-from tnt_keras.step.signature import Signature, layout_of
-from tnt_keras.step.traced_steps import StepTrace, TracedSteps
-from tnt_keras.step.whole_batch import as_tensors, part_to_compute, whole_batch, with_whole_values
+from tnt_keras.step.rows import has_rows, rows_at
+from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, layout_of
+from tnt_keras.step.traced_steps import FormFunctions, StepTrace, TracedSteps, inputs_of
 
 _FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
 
@@ -115,29 +120,27 @@ class PartitionedSteps:
         self, part: BatchPart, is_cut: bool, element_spec: Any
     ) -> tuple[FormFunctions, list[tf.Tensor]]:
         """Return what computes steps of a batch, and the tensors of this rank. Collective."""
-        leaves = tf.nest.flatten(part.rows)
-        present = [leaf for leaf in leaves if leaf is not None]
-        layout = layout_of(part.rows, leaves)
-
-        def signature() -> Signature:
-            return Signature.of(layout, part, element_spec, is_exact=self._is_exact)
-
+        present = _present(part.rows)
         # Sizes of ragged and sparse leaves may be others in each batch.
         sizes = (
-            signature().specs
+            self._signature_of(part, element_spec).specs
             if part.shared
             else tuple((one.dtype, tuple(one.shape)) for one in present)
         )
-        key = layout, is_cut, part.num_global, sizes
+        key = layout_of(part.rows), is_cut, part.num_global, sizes
         functions = self._of_sizes.get(key)
         if functions is None:
-            functions = self._of_form(part, is_cut, signature(), element_spec)
+            signature = self._signature_of(part, element_spec)
+            functions = self._of_form(part, is_cut, signature, element_spec)
             self._of_sizes[key] = functions
         tensors = tf.nest.flatten(present, expand_composites=True)
         if functions.is_for_any_rows:
             with tf.device("CPU:0"):
                 tensors.append(tf.constant(part.num_global, tf.int64))
         return functions, tensors
+
+    def _signature_of(self, part: BatchPart, element_spec: Any) -> Signature:
+        return Signature.of(part, element_spec, is_exact=self._is_exact)
 
     def _report(
         self,
@@ -245,16 +248,17 @@ class PartitionedSteps:
                 lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole
             )
         few = with_whole_values(cut(whole))
-        leaves = tf.nest.flatten(few.rows)
-        layout = layout_of(few.rows, leaves)
-        signature = Signature.of(layout, few, element_spec, is_exact=self._is_exact)
+        signature = self._signature_of(few, element_spec)
         # No sizes that are seen, which decide what functions a training runs.
         form = signature.sizes(with_rows=False)
         functions = self._with_form(few, True, signature, element_spec, few.num_global, form)
         assert functions is not None, "A step whose sizes are all known needs no more of them."
-        present = [leaf for leaf in leaves if leaf is not None]
-        tensors = tf.nest.flatten(present, expand_composites=True)
-        of_all = [leaf for leaf in tf.nest.flatten(as_tensors(whole)) if leaf is not None]
+        tensors = tf.nest.flatten(_present(few.rows), expand_composites=True)
+        of_all = _present(as_tensors(whole))
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
+
+
+def _present(batch: Any) -> list[Any]:
+    return [leaf for leaf in tf.nest.flatten(batch) if leaf is not None]

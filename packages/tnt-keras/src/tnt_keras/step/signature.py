@@ -1,16 +1,101 @@
-"""What tells one function of a step from another: structure, dtypes and shapes of the batch."""
+"""What tells one function of a step from another: structure, dtypes and sizes of the batch.
+
+A function that knows all sizes is the fastest, but takes as long to build as to trace. So the first
+batches of other sizes get functions of their own; after them come functions for any size.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tnt_keras.step.batch_forms import Form, Sizes, Unknown
-from tnt_keras.step.batch_part import BatchPart, has_rows
-from tnt_keras.step.batch_part import num_rows as num_rows_of
+from tnt_keras.step.batch import BatchPart
+from tnt_keras.step.rows import has_rows, with_shape
+from tnt_keras.step.rows import num_rows as num_rows_of
+
+_MANY_SIZES = 3  # of which the last one is unknown to its function
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unknown:
+    """A size that may differ between batches; sizes of one `number` are equal in every batch."""
+
+    number: int
+    example: int  # its size in a batch that could come, where no two of these are equal
+
+
+Sizes: TypeAlias = tuple[int | None, ...]
+"""All sizes of a batch in a fixed order; None for those about which nothing is to be decided."""
+
+Form: TypeAlias = tuple[int | Unknown | None, ...]
+"""The same, as a function knows them."""
+
+
+class BatchForms:
+    """The forms of the batches of one step that have the same structure, dtypes and ranks.
+
+    A form depends on the sizes of global batches, in the order in which they came, and on nothing
+    else: so all ranks choose the same, and so does a run that is continued, if it is given what the
+    former run has seen. A function that knows a size may round otherwise than one that does not.
+    """
+
+    def __init__(self, seen: Sequence[Sizes] = ()) -> None:
+        self.seen: list[Sizes] = []
+        self._forms: list[Form] = []
+        self._knows_all = False
+        for sizes in seen:
+            self.form_of(sizes)
+
+    def form_of(self, sizes: Sizes) -> Form:
+        """Return the form of the function for a global batch. Local."""
+        if sizes in self._forms:
+            return sizes
+        known = next((form for form in reversed(self._forms) if _holds(form, sizes)), None)
+        if known is not None:
+            return known
+        self.seen.append(sizes)
+        is_known = self._knows_all or len(self.seen) < _MANY_SIZES
+        form = sizes if is_known else _common(self.seen)
+        self._forms.append(form)
+        return form
+
+    def know_all(self) -> None:
+        """Choose functions that know all sizes from now on: the step does not do without. Local."""
+        self._knows_all = True
+        self._forms = [form for form in self._forms if not _unknown_in(form)]
+
+
+def _unknown_in(form: Form) -> list[Unknown]:
+    return [size for size in form if isinstance(size, Unknown)]
+
+
+def _holds(form: Form, sizes: Sizes) -> bool:
+    """Return whether batches of some sizes have a form."""
+    unknown: dict[Unknown, int | None] = {}
+    return all(
+        unknown.setdefault(known, size) == size if isinstance(known, Unknown) else known == size
+        for known, size in zip(form, sizes, strict=True)
+    )
+
+
+def _common(batches: Sequence[Sizes]) -> Form:
+    """Return the form that several batches have: unknown are the sizes in which they differ."""
+    example = max(batches, key=lambda sizes: (len(set(sizes)), [size or 0 for size in sizes]))
+    unknown: dict[Sizes, Unknown] = {}
+    form: list[int | Unknown | None] = []
+    for of_batches, size in zip(zip(*batches, strict=True), example, strict=True):
+        if len(set(of_batches)) == 1:
+            form.append(size)
+            continue
+        used = {each.example for each in unknown.values()}
+        free = next(n for n in itertools.count(size or 0) if n not in used)
+        form.append(unknown.setdefault(of_batches, Unknown(len(unknown), free)))
+    return tuple(form)
+
 
 Specs = tuple[Any, ...]
 """Of the leaves of a batch that are not None, in their order, with the rows of the whole batch."""
@@ -34,14 +119,13 @@ class Signature:
     others: frozenset[int] = frozenset()  # specs of leaves whose rows are not those of the batch
 
     @classmethod
-    def of(
-        cls, layout: Layout, part: BatchPart, element_spec: Any, *, is_exact: bool = False
-    ) -> Signature:
+    def of(cls, part: BatchPart, element_spec: Any, *, is_exact: bool = False) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
         Another number of rows than that of the batch may be another one in each, and is left open,
         unless the signature is exact. One row stays one, since operations may broadcast it.
         """
+        layout = layout_of(part.rows)
         present = [
             (i in part.shared, leaf)
             for i, leaf in enumerate(tf.nest.flatten(part.rows))
@@ -92,9 +176,10 @@ class Signature:
         return Signature(self.layout, tuple(specs), lacks_sizes, self.others)
 
 
-def layout_of(batch: Any, leaves: Sequence[Any]) -> Layout:
+def layout_of(batch: Any) -> Layout:
     """Return the layout of a batch. Local."""
-    return Layout(key_of_nest(batch, lambda _: None), tuple(leaf is not None for leaf in leaves))
+    is_present = tuple(leaf is not None for leaf in tf.nest.flatten(batch))
+    return Layout(key_of_nest(batch, lambda _: None), is_present)
 
 
 def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
@@ -168,15 +253,6 @@ def _loosened(spec: Any, of_data: Any) -> Any:
         for size, promised in zip(spec.shape, of_data.shape, strict=True)
     ]
     return with_shape(spec, sizes)
-
-
-def with_shape(spec: Any, shape: Any) -> Any:
-    """Return the spec of a dense, ragged or sparse tensor with another shape. Pure."""
-    if isinstance(spec, tf.RaggedTensorSpec):
-        return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
-    if isinstance(spec, tf.SparseTensorSpec):
-        return tf.SparseTensorSpec(shape, spec.dtype)
-    return tf.TensorSpec(shape, spec.dtype)
 
 
 def key_of_nest(nest: Any, key_of_leaf: Callable[[Any], Hashable]) -> Hashable:

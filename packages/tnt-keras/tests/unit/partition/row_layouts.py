@@ -12,9 +12,8 @@ import tensorflow as tf
 from hypothesis import strategies as st
 from rule_lanes import all_rows_placements, decide
 
-from tnt_keras.partition.placement import REPLICATED, Placement, Rows, Shape
 from tnt_keras.partition.rules.registry import Decision, Operation, Output
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import REPLICATED, Placement, Rows, Shape, Value
 
 DIFFERENT = (2, 3, 5)
 

@@ -16,17 +16,17 @@ import tensorflow as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from tnt_keras.partition.operations import Attributes, attribute, attributes_of, create
-from tnt_keras.partition.placement import (
+from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of
+from tnt_keras.partition.value import (
     HANDLE,
     REPLICATED,
     Partial,
     Placement,
     Replicated,
     Rows,
+    Value,
     local_shape,
 )
-from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of
-from tnt_keras.partition.value import Value
 
 _FOLD = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
@@ -229,7 +229,7 @@ def _lane(
             [output.dtype for output in operation.outputs],
             "op",
             {**attributes.proto, **changed},
-        )
+        ).outputs
         if decision.weighted:
             made = [
                 t * tf.constant(k / num_rows, t.dtype) if isinstance(p, Partial) else t

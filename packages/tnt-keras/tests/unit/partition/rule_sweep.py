@@ -12,9 +12,8 @@ import numpy as np
 import tensorflow as tf
 from rule_lanes import all_rows_placements, assert_rule, decide
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Shape
 from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of, ruled_types
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Value
 
 SIZES = [(1, 1), (2, 1), (2, 2), (3, 2), (5, 2), (4, 3), (7, 3), (5, 4), (6, 5)]
 """Numbers of rows and of lanes: as many, one more, and others, all uneven."""

@@ -18,8 +18,8 @@ from step_lanes import StepInLanes, all_steps, usual_lanes
 from test_partition_steps import STEPS
 from unseen.comparison import deviations, in_numbers_of_lanes, serially
 
-from tnt_keras.partition.placement import Handle, Replicated
 from tnt_keras.partition.plan import Alias, Known
+from tnt_keras.partition.value import Handle, Replicated
 
 sys.path.append(str(Path(__file__).parents[2] / "ranks"))
 

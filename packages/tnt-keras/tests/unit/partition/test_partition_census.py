@@ -13,8 +13,8 @@ from census_values import VECTORS
 from packaging.version import Version
 
 from tnt_keras.partition import rules  # noqa: F401 - fills the table
-from tnt_keras.partition.draw_rows import DTYPES_OF_DRAWS
 from tnt_keras.partition.lists import LIST_TYPES
+from tnt_keras.partition.random_ops import DTYPES_OF_DRAWS
 from tnt_keras.partition.rules.registry import ruled_types
 
 NEWEST = Version("3.15")

@@ -12,8 +12,8 @@ import tensorflow as tf
 from step_lanes import StepInLanes, all_steps, assert_lanes
 
 from tnt_keras.partition import REPLICATED, Rows
-from tnt_keras.partition.placement import Partial
 from tnt_keras.partition.plan import Cut
+from tnt_keras.partition.value import Partial
 
 ROWS = 6
 TABLE = tf.Variable(np.random.default_rng(0).normal(size=(11, 8)), dtype="float32")

@@ -12,7 +12,7 @@ from step_lanes import assert_equal
 from two_processes import run_in_two_processes
 
 from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.requests import Alone
+from tnt_keras.partition.reshard import Alone
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype("float32")
 SEED = [3, 5]

@@ -18,7 +18,7 @@ from test_partition_steps import STEPS
 from test_partition_unknown_sizes import OfEachLength, assert_no_more_is_exchanged
 
 from tnt_keras.partition import Input, Lanes, Rows, build, local_region, trace
-from tnt_keras.partition.row_numbers import ANY_ROWS, counts_rows, for_rows, multiple, quotient
+from tnt_keras.partition.value import ANY_ROWS, counts_rows, for_rows, multiple, quotient
 
 NUMBERS = (4, 5, 1, 12, 3, 7, 6)
 LANES = [3, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 4))]

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
+from test_rules_matrices import TYPES as MATRICES
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Rows, Shape
-from tnt_keras.partition.rules import contraction
+from tnt_keras.partition.rules import linear_algebra
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Rows, Shape
 
 EXAMPLES = settings().max_examples // 8
 BATCHED = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"]
@@ -28,7 +29,7 @@ def product(name: str, **attributes: Any) -> Any:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(contraction) == {"Einsum", "MatMul", "SparseMatMul", *BATCHED}
+    assert types_of(linear_algebra) == {"Einsum", "MatMul", "SparseMatMul", *BATCHED} | MATRICES
 
 
 @pytest.mark.parametrize("name", ["MatMul", "SparseMatMul"])

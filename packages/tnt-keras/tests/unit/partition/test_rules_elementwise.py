@@ -7,15 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+import test_rules_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
 from tnt_keras.partition.rules import elementwise
 from tnt_keras.partition.rules.registry import entry_of
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
 
+QUANTIZED_BY_CHANNEL = {
+    f"FakeQuantWithMinMaxVarsPerChannel{derivative}" for derivative in ("", "Gradient")
+}
+"""They are tested with images."""
 EXAMPLES = settings().max_examples * 4 // 10
 UNARY = {
     "f": """
@@ -75,7 +80,7 @@ def test_each_operation_with_a_rule_is_tested() -> None:
         *OF_ONE_SHAPE.split(),
         *OTHERS.split(),
     }
-    assert types_of(elementwise) == tested
+    assert types_of(elementwise) == tested | test_rules_text.TYPES | QUANTIZED_BY_CHANNEL
 
 
 @pytest.mark.parametrize(("name", "kind"), UNARY_CASES)

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, types_of
 from step_lanes import assert_lanes, gathered
+from test_rules_elementwise import QUANTIZED_BY_CHANNEL
 
 from tnt_keras.partition.operations import definition
-from tnt_keras.partition.placement import REPLICATED, Placement, Rows, Shape
-from tnt_keras.partition.rules import images, quantization
+from tnt_keras.partition.rules import images
+from tnt_keras.partition.value import REPLICATED, Placement, Rows, Shape
 
 EXAMPLES = max(settings().max_examples // 10, 1)
 STEP = {"strides": [1] * 4, "padding": "SAME"}
@@ -389,7 +390,7 @@ def name_of(value: Any) -> str | None:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(images) | types_of(quantization) == {
+    assert types_of(images) | QUANTIZED_BY_CHANNEL == {
         *(case.type for case in CASES),
         "MaxPoolGradGradWithArgmax",  # which has no kernel for CPUs
     }

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, number, numbers
 from rule_lanes import all_rows_placements, assert_rule
 
-from tnt_keras.partition.placement import HANDLE, PARTIAL, REPLICATED, Partial, Placement, Rows
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Partial, Placement, Rows, Value
 
 raw = tf.raw_ops
 N = 6

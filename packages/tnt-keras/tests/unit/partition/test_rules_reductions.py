@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_lanes import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
+from test_rules_along_axis import TYPES as ALONG_AXES
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
-from tnt_keras.partition.rules import reductions
+from tnt_keras.partition.rules import axes
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
 
 EXAMPLES = settings().max_examples * 4 // 10
 OVER_LANES = {
@@ -38,7 +39,7 @@ def values_for(name: str, *shape: int) -> Any:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(reductions) == {*OVER_LANES, "EuclideanNorm", *ARGUMENTS, *OTHERS}
+    assert types_of(axes) == {*OVER_LANES, "EuclideanNorm", *ARGUMENTS, *OTHERS} | ALONG_AXES
 
 
 @settings(max_examples=EXAMPLES)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, numbers
 from rule_lanes import assert_rule
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, ListOf, Partial, Rows, Shape
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import PARTIAL, REPLICATED, ListOf, Partial, Rows, Shape, Value
 
 raw = tf.raw_ops
 

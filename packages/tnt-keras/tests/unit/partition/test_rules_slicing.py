@@ -13,8 +13,7 @@ from row_layouts import Layout, asked, data, integers, layouts, number, numbers
 from rule_lanes import all_rows_placements, assert_rule
 from tensorflow.python.ops.gen_array_ops import mirror_pad_grad
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape, Value
 
 raw = tf.raw_ops
 N = 6

@@ -7,12 +7,11 @@ import tensorflow as tf
 from fit_lanes import in_lanes
 
 from tnt_keras.partition import trace
-from tnt_keras.step import form_functions
-from tnt_keras.step.batch_part import cut
-from tnt_keras.step.form_functions import CheckedExchange
-from tnt_keras.step.options import default_options
-from tnt_keras.step.owner import StepOwner
+from tnt_keras.step import traced_steps
+from tnt_keras.step.batch import cut
+from tnt_keras.step.owner import StepOwner, default_options
 from tnt_keras.step.partitioned_steps import PartitionedSteps
+from tnt_keras.step.traced_steps import CheckedExchange
 
 
 def test_the_graph_of_a_partition_is_made_once(monkeypatch):
@@ -22,7 +21,7 @@ def test_the_graph_of_a_partition_is_made_once(monkeypatch):
         made.append(arguments)
         return CheckedExchange(*arguments)
 
-    monkeypatch.setattr(form_functions, "CheckedExchange", counted)
+    monkeypatch.setattr(traced_steps, "CheckedExchange", counted)
     steps = PartitionedSteps(
         "step", lambda batch: tf.reduce_sum(batch), StepOwner(default_options())
     )

@@ -3,5 +3,5 @@
 On each host a process looks at it and tells facts as lines of JSON (`tarantella.doctor`, which may
 import everything). Here facts become findings, by pure functions, and findings a table:
 
-    reached hosts -> one process on each -> facts -> judgement -> findings -> table
+    reached hosts -> one process on each -> facts -> checks -> findings -> table
 """

@@ -1,22 +1,55 @@
-"""Run one process on each host, which tells facts, with a deadline for all."""
+"""Run one process on each host, which tells facts as lines of JSON, with a deadline for all."""
 
 from __future__ import annotations
 
+import json
 import selectors
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from tnt_launch.doctor.facts import Fact, FactReader
 from tnt_launch.errors import LaunchError
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
-from tnt_launch.output.stream import Tail
+from tnt_launch.output.stream import LineSplitter, Tail
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts, Listener, end_together
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 _LOOK_S = 0.5
 _MOST_LINES = 3
+
+
+@dataclass(frozen=True)
+class Fact:
+    """What a process has found."""
+
+    about: str  # `"begin"` if a check begins, `"failure"` if one has failed
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FactReader:
+    """Cuts what a process writes to stdout into facts."""
+
+    def __init__(self) -> None:
+        self._splitter = LineSplitter()
+
+    def feed(self, data: bytes) -> list[Fact]:
+        """Add bytes and return the facts that are complete now; other lines are left out."""
+        facts = map(_parse, self._splitter.feed(data))
+        return [fact for fact in facts if fact is not None]
+
+
+def _parse(line: bytes) -> Fact | None:
+    try:
+        told = json.loads(line)
+    except ValueError:  # something that a library prints
+        return None
+    kind = told.get("doctor") if isinstance(told, dict) else None
+    if kind == "begin":
+        return Fact("begin", {"check": told["check"]})
+    return Fact(told["about"], told["values"]) if kind == "fact" else None
 
 
 class Processes(Listener):

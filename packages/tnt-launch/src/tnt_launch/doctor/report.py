@@ -8,8 +8,9 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Literal
 
-from tnt_launch.doctor.facts import Finding, Status
+Status = Literal["ok", "note", "problem"]
 
 _STATUS_WIDTH = len("problem")
 _CHECK_WIDTH = len("shared memory")
@@ -17,6 +18,19 @@ _INDENT = " " * (2 + _STATUS_WIDTH + 2 + _CHECK_WIDTH + 2)
 _LEAST_WIDTH = len(_INDENT) + 30
 _COLOURS: dict[Status, str] = {"ok": "32", "note": "33", "problem": "1;31"}
 _ERASE = "\r\x1b[K"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found out about something."""
+
+    status: Status  # `"problem"` if jobs fail because of it
+    check: str  # what was looked at, in a word or two
+    text: str
+    remedy: str = ""  # in a sentence; empty if nothing need be done
+
+    def __post_init__(self) -> None:
+        assert self.remedy or self.status != "problem", self.text
 
 
 def render(finding: Finding, width: int | None, has_colours: bool) -> str:

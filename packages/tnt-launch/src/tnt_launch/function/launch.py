@@ -14,8 +14,8 @@ from tnt_launch.errors import LaunchError, RankFailedError
 from tnt_launch.function.call_folder import Call, CallFolder, name_of
 from tnt_launch.function.launcher import Order, Outcome
 from tnt_launch.function.launcher_process import LauncherProcess, command_of, interpreter
-from tnt_launch.planning.paths import find_temporary_folder
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.spec import LaunchSpec, find_temporary_folder
+from tnt_launch.planning.variables import OUTPUT_ON_ALL_DEVICES, TIMEOUT_S
 
 _T = TypeVar("_T")
 
@@ -67,6 +67,7 @@ def launch(
     _check_arguments(args)
     exports = _exports(env or {})
     num_ranks = _number_of_ranks(n)
+    settings = {OUTPUT_ON_ALL_DEVICES.name: output_on_all_devices, TIMEOUT_S.name: timeout_s}
     # For its owner alone.
     path = tempfile.mkdtemp(prefix="tnt-launch-", dir=find_temporary_folder())
     try:
@@ -77,9 +78,8 @@ def launch(
             interpreter=(interpreter(),),
             ranks_per_node=num_ranks,
             allow_gpus=allow_gpus,
-            output_on_all_devices=output_on_all_devices,
+            settings={name: value for name, value in settings.items() if value is not None},
             exports=exports,
-            timeout_s=timeout_s,
         )
         with LauncherProcess() as launcher:
             outcome = launcher.run(Order(spec, path, name_of(function)))

@@ -10,14 +10,13 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tnt_launch.hosts.channel import Channel
-from tnt_launch.hosts.frames import Frame
-from tnt_launch.hosts.ssh import failure_text
+from tnt_launch.hosts.channel import Channel, Frame
 
 _LEAVING_S = 2.0  # time that ssh has to end after its agent
 _ENDED_S = 0.3  # time between the end of the output of ssh and its own
 
 _MAX_ERRORS = 1 << 14
+_NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 
 
 @dataclass
@@ -184,3 +183,28 @@ def _end(child: _Child) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.process.pid, signal.SIGKILL)
         child.process.wait()
+
+
+def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
+    """Say why an agent has not come, or has gone, from what ssh and the host wrote. Pure."""
+    lines = errors.strip().splitlines()
+    last = lines[-1].strip() if lines else ""
+    if "No module named" in last and "tnt_launch" in last:
+        return (
+            f"{interpreter} has no tarantella there. Install the same version of tarantella on all "
+            "hosts, at the same path."
+        )
+    if exit_code in (_NOT_FOUND, _NOT_EXECUTABLE):
+        return (
+            f"{interpreter} cannot be executed there ({last}). Install Python and tarantella on "
+            "all hosts, at the same path."
+        )
+    if exit_code == _SSH_FAILED:
+        told = last or "ssh failed without a message"
+        return f"{told} (`ssh HOST true` must work without a question)"
+    if exit_code is None:
+        return last
+    return (
+        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `ssh HOST true` "
+        "must work, without output and without a terminal (RequestTTY, -t)"
+    )

@@ -7,16 +7,21 @@ import selectors
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.children import Children
-from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.remote_agent import RemoteAgent
 from tnt_launch.log import HANDLER, LOGGER
-from tnt_launch.planning.host_facts import HostFacts, find_host_facts, version_difference
+from tnt_launch.planning.host_facts import (
+    HostFacts,
+    inspect_addresses,
+    inspect_host,
+    version_difference,
+)
+from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
@@ -30,16 +35,6 @@ END_S = 5.0  # time that all hosts have to end what is left of a job
 _Cluster = TypeVar("_Cluster", bound="Cluster")
 
 
-@dataclass
-class ClusterHost:
-    """A host of the job."""
-
-    name: str  # for people, and for ssh
-    is_here: bool = False
-    report: HostFacts | None = None  # once it is known
-    slots: int | None = None  # the most ranks on it, as its own launcher says
-
-
 class Cluster(ABC):
     """The hosts of one job; a context manager and a `Hosts`. Not thread-safe."""
 
@@ -47,7 +42,9 @@ class Cluster(ABC):
 
     def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
         self.selector: selectors.BaseSelector = selectors.PollSelector()
-        self.hosts: list[ClusterHost] = []
+        self.hosts: list[HostSlots] = []
+        self.facts: dict[int, HostFacts] = {}  # of the hosts that have told about themselves
+        self.here: int | None = None  # which host is this one
         self._spec, self._settings = spec, settings
         self._children = Children(self.selector, self._take, self._lose, interpreter)
         self._errors: dict[int, str] = {}
@@ -78,12 +75,12 @@ class Cluster(ABC):
                 self._errors.update(dict.fromkeys(missing, "it did not answer in time"))
             else:
                 self._wait(end)
-        return [host.report or self._errors[node] for node, host in enumerate(self.hosts)]
+        return [self.facts.get(node) or self._errors[node] for node in range(len(self.hosts))]
 
     def clock_differences(self) -> dict[int, float]:
         """Return by how many seconds the clock of each other host that was reached is ahead."""
         # Exact up to half the time that the answer took.
-        asked = [node for node, host in enumerate(self.hosts) if host.report and not host.is_here]
+        asked = [node for node in self.facts if node != self.here]
         for node in asked:
             self._children.send(Frame("clock", node, {"asked_at": time.time()}))
         end = time.monotonic() + CLOCKS_S
@@ -95,7 +92,7 @@ class Cluster(ABC):
         """Return an agent for each host of `plan`; see `Hosts`."""
         agents: list[Agent] = []
         for node, host_plan in enumerate(plan.hosts):
-            if self.hosts[node].is_here:
+            if node == self.here:
                 is_direct = is_rank_0_direct and node == 0
                 local = LocalAgent(host_plan, self.selector, listener, is_direct, plan.name)
                 agents.append(local)
@@ -149,14 +146,11 @@ class Cluster(ABC):
         self._children.send(Frame("hello", node, self._greeting))
 
     def _inspect_here(self) -> HostFacts:
-        return find_host_facts(self._settings, os.environ, self._spec.allow_gpus)
+        facts = inspect_host(self._settings, os.environ, self._spec.allow_gpus)
+        return inspect_addresses(facts, os.environ)
 
     def _missing(self) -> list[int]:
-        return [
-            node
-            for node, host in enumerate(self.hosts)
-            if host.report is None and node not in self._errors
-        ]
+        return sorted({*range(len(self.hosts))} - {*self.facts} - {*self._errors})
 
     def _wait(self, end: float) -> None:
         due = self.tick(time.monotonic())
@@ -186,7 +180,7 @@ class Cluster(ABC):
         if difference:
             self._errors[node] = difference
         else:
-            self.hosts[node].report = HostFacts.from_json(report)
+            self.facts[node] = HostFacts(**report)
 
     def _lose(self, node: int, why: str) -> None:
         if node not in self._agents:

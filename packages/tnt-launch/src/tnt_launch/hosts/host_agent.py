@@ -15,14 +15,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.channel import Channel
+from tnt_launch.hosts.channel import Channel, Frame
 from tnt_launch.hosts.children import Children
-from tnt_launch.hosts.frames import Frame
 from tnt_launch.hosts.remote_agent import LOST
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream
-from tnt_launch.planning.addresses import HostAddresses
-from tnt_launch.planning.host_facts import find_host_facts, own_version
+from tnt_launch.planning.host_facts import inspect_addresses, inspect_host, own_version
 from tnt_launch.planning.plan import JobName
 from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
@@ -40,7 +38,7 @@ class HostAgent:
         self,
         selector: selectors.BaseSelector,
         inbox: SignalInbox,
-        own: OwnWay | None = None,  # said by the user on this host, not by the launcher
+        own: JoiningHost | None = None,  # said by the user on this host, not by the launcher
     ) -> None:
         self.exit_code = LOST  # of the job, once the launcher has told it
         self.why = ""  # it has ended, if not well
@@ -180,7 +178,7 @@ class HostAgent:
 
 
 @dataclass(frozen=True)
-class OwnWay:
+class JoiningHost:
     """What a launcher that joins another one knows better than that."""
 
     interpreter: tuple[str, ...]  # what runs the script here
@@ -189,7 +187,7 @@ class OwnWay:
 
 
 def _prepare(
-    own: OwnWay | None,
+    own: JoiningHost | None,
     environment: Mapping[str, str] | None,
     working_directory: str | None,
     program: list[str],
@@ -214,11 +212,9 @@ def _prepare(
     words = own.interpreter if own is not None else tuple(interpreter or ())
     check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
-    report = find_host_facts(Settings(values, exports), os.environ, allow_gpus)
-    if own is not None:
-        addresses = HostAddresses(report.addresses.own, own.reached_at, own.reached_from)
-        report = replace(report, addresses=addresses, interpreter=own.interpreter)
-    return asdict(report)
+    facts = inspect_host(Settings(values, exports), os.environ, allow_gpus)
+    facts = inspect_addresses(facts, os.environ)
+    return asdict(facts if own is None else replace(facts, **asdict(own)))
 
 
 def _take_standard_descriptors() -> tuple[int, int]:

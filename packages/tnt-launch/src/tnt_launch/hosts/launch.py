@@ -6,42 +6,40 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tnt_launch.hosts.guest import join_job
-from tnt_launch.hosts.met_cluster import MetCluster
-from tnt_launch.hosts.ssh import carried_environment
-from tnt_launch.hosts.ssh_cluster import SshCluster
-from tnt_launch.hosts.user_secret import user_secret
-from tnt_launch.planning.addresses import choose_addresses
-from tnt_launch.planning.host_facts import HostFacts, find_host_facts
+from tnt_launch.hosts.authentication import user_secret
+from tnt_launch.hosts.join import join_job
+from tnt_launch.hosts.rendezvous import RendezvousCluster
+from tnt_launch.hosts.ssh import SshCluster, carried_environment
+from tnt_launch.planning.host_facts import HostFacts, choose_addresses, inspect_host
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.on_this_host import settings_and_log, tell_remarks
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec, Meeting, check_program
-from tnt_launch.planning.transports import make_job_secret
+from tnt_launch.planning.spec import LaunchSpec, Rendezvous, check_program
 from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.execute import execute
 
 
 def launch_on_hosts(spec: LaunchSpec) -> int:
     """Run a job on the hosts of `spec`, or this host's part of one that was started by hand."""
-    if spec.meeting is not None:
-        return _launch_by_hand(spec, spec.meeting)
+    if spec.rendezvous is not None:
+        return _launch_by_hand(spec, spec.rendezvous)
     settings = settings_and_log(spec)
     with SshCluster(spec, settings) as cluster:
         reports = cluster.connect()
         return execute(plan_on_hosts(spec, settings, reports, make_job_secret()), cluster)
 
 
-def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
+def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
     settings = settings_and_log(spec)
     secret = user_secret(settings)
-    if meeting.node_rank > 0:
-        return join_job(spec, settings, meeting, secret)
+    if rendezvous.node_rank > 0:
+        return join_job(spec, settings, rendezvous, secret)
     check_program(spec)
-    with MetCluster(spec, settings, meeting, secret) as cluster:
+    with RendezvousCluster(spec, settings, rendezvous, secret) as cluster:
         reports = cluster.connect()
-        spec = replace(spec, hosts=cluster.slots, ranks_per_node=None, meeting=None)
+        spec = replace(spec, hosts=tuple(cluster.hosts), ranks_per_node=None, rendezvous=None)
         exit_code = execute(plan_on_hosts(spec, settings, reports, secret), cluster)
         cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
         return exit_code
@@ -50,10 +48,10 @@ def _launch_by_hand(spec: LaunchSpec, meeting: Meeting) -> int:
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
     """Plan a job on the hosts of `spec` as if they were all like this one, whatever they are."""
     settings = settings_and_log(spec)
-    if spec.meeting is not None:
-        others = (HostSlots(f"node-{node}") for node in range(1, spec.meeting.num_nodes))
-        spec = replace(spec, hosts=(HostSlots(spec.meeting.host), *others), meeting=None)
-    here = find_host_facts(settings, os.environ, spec.allow_gpus)
+    if spec.rendezvous is not None:
+        others = (HostSlots(f"node-{node}") for node in range(1, spec.rendezvous.num_nodes))
+        spec = replace(spec, hosts=(HostSlots(spec.rendezvous.host), *others), rendezvous=None)
+    here = inspect_host(settings, os.environ, spec.allow_gpus)
     addresses = [host.host for host in spec.hosts]
     return _plan(spec, settings, [here] * len(addresses), addresses, make_job_secret())
 
@@ -64,7 +62,7 @@ def plan_on_hosts(
     """Plan a job by what its hosts tell, and log what the plan remarks."""
     addresses = choose_addresses(
         [host.name for host in spec.hosts],
-        [report.addresses for report in reports],
+        reports,
         settings.get(INTERFACE) or "",
     )
     return _plan(spec, settings, reports, addresses, secret)
@@ -78,7 +76,7 @@ def _plan(
     secret: str,
 ) -> LaunchPlan:
     facts = [
-        replace(report, hardware=replace(report.hardware, host=host.name), address=address)
+        replace(report, host=host.name, address=address)
         for host, report, address in zip(spec.hosts, reports, addresses, strict=True)
     ]
     plan = make_plan(spec, settings, facts, carried_environment(os.environ), make_job_id(), secret)

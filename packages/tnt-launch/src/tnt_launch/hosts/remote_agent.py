@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.frames import Frame
+from tnt_launch.hosts.channel import Frame
 from tnt_launch.log import HANDLER
 from tnt_launch.planning.plan import HostPlan, JobName
 from tnt_launch.planning.plan_text import host_plan_to_json

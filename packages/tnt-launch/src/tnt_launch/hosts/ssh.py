@@ -1,10 +1,24 @@
-"""How ssh starts an agent, with which variables, and why it did not."""
+"""Hosts that are reached by ssh: how it starts agents, which through which, and `--cleanup`."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
-from collections.abc import Mapping
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.channel import Frame
+from tnt_launch.hosts.children import failure_text
+from tnt_launch.hosts.cluster import Cluster
+from tnt_launch.log import LOGGER
+from tnt_launch.planning.addresses import is_this_host
+from tnt_launch.planning.hosts import HostSlots
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec, working_folder
 
 # They describe a host, a login or a terminal, and another host has its own.
 _OF_THE_HOST = {
@@ -18,7 +32,8 @@ _OF_THE_HOST = {
 _PREFIXES_OF_THE_HOST = ("SSH_", "XDG_")
 AGENT = "tnt_launch.hosts.host_agent"
 
-_NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
+CLEANUP_S = 60.0  # time that a host has to clean up
+_AT_ONCE = 32
 
 
 def carried_environment(environment: Mapping[str, str]) -> dict[str, str]:
@@ -44,26 +59,112 @@ def remote_command(
     return "cd / && " + shlex.join([*words, interpreter, "-m", module, *arguments])
 
 
-def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
-    """Say why an agent has not come, or has gone, from what ssh and the host wrote. Pure."""
-    lines = errors.strip().splitlines()
-    last = lines[-1].strip() if lines else ""
-    if "No module named" in last and "tnt_launch" in last:
-        return (
-            f"{interpreter} has no tarantella there. Install the same version of tarantella on all "
-            "hosts, at the same path."
+def clean_up_hosts(hosts: Sequence[HostSlots], ssh: Sequence[str], arguments: Sequence[str]) -> int:
+    """Clean up on hosts; return 1 if one was not reached or a process did not end, else 0."""
+    from concurrent.futures import ThreadPoolExecutor  # rarely needed
+
+    remote = remote_command(sys.executable, os.environ, "tnt_launch", *arguments)
+
+    def run(host: HostSlots) -> tuple[int, str]:
+        if is_this_host(host.name):
+            command = [sys.executable, "-m", "tnt_launch", *arguments]
+        else:
+            command = [*ssh, host.name, remote]
+        return _run(command)
+
+    exit_code = 0
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        for host, (code, text) in zip(hosts, pool.map(run, hosts), strict=True):
+            exit_code = exit_code or int(code != 0)
+            sys.stdout.writelines(f"{host.name}: {line}\n" for line in text.splitlines())
+    return exit_code
+
+
+def _run(command: Sequence[str]) -> tuple[int, str]:
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=CLEANUP_S,
+            check=False,
         )
-    if exit_code in (_NOT_FOUND, _NOT_EXECUTABLE):
-        return (
-            f"{interpreter} cannot be executed there ({last}). Install Python and tarantella on "
-            "all hosts, at the same path."
-        )
-    if exit_code == _SSH_FAILED:
-        told = last or "ssh failed without a message"
-        return f"{told} (`ssh HOST true` must work without a question)"
-    if exit_code is None:
-        return last
-    return (
-        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `ssh HOST true` "
-        "must work, without output and without a terminal (RequestTTY, -t)"
-    )
+    except subprocess.TimeoutExpired:
+        return 1, f"it did not answer within {CLEANUP_S:g} s"
+    except OSError as error:
+        return 1, f"{command[0]}: {error.strerror}"
+    if done.returncode in (0, 1) and done.stdout:
+        return done.returncode, done.stdout
+    return 1, failure_text(done.returncode, done.stderr, sys.executable)
+
+
+FAN_OUT = 32  # hosts that one process reaches itself; others are reached through these
+CONNECT_S = 60.0  # time that all hosts have to be reached and to tell about themselves
+
+
+def branches(nodes: Sequence[int], fan_out: int = FAN_OUT) -> list[Sequence[int]]:
+    """Divide hosts, each branch reached through its first, so that sizes differ by at most one."""
+    count = min(len(nodes), fan_out)
+    bounds = [len(nodes) * i // count for i in range(count + 1)] if count else []
+    return [nodes[begin:end] for begin, end in itertools.pairwise(bounds)]
+
+
+class SshCluster(Cluster):
+    """The hosts that a user has named; see `Cluster`."""
+
+    def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
+        super().__init__(spec, settings, sys.executable)
+        self.hosts = list(spec.hosts)
+        here = [node for node, host in enumerate(self.hosts) if is_this_host(host.name)]
+        if len(here) > 1:
+            first, second = (self.hosts[node].name for node in here[:2])
+            raise LaunchError(
+                f"{first!r} and {second!r} are both this host. Name it once, with all its "
+                f"ranks: {first}:N."
+            )
+        self.here = next(iter(here), None)
+        self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
+        self._command = remote_command(sys.executable, os.environ, AGENT)
+
+    def _reach(self) -> float:
+        if self.here is not None:  # first, since it may take its time, in which nobody hears of us
+            self.facts[self.here] = self._inspect_here()
+        for head, *below in branches([n for n in range(len(self.hosts)) if n != self.here]):
+            self._start(head, below)
+        return CONNECT_S
+
+    def _lose_unseen(self, node: int, why: str) -> None:
+        if node in self.facts or node not in self._via:
+            super()._lose_unseen(node, why)
+            return
+        # Keys and settings of ssh may be on this host alone.
+        name, via = self.hosts[node].name, self.hosts[self._via.pop(node)].name
+        LOGGER.warning("host %s is reached directly, as it is not from %s: %s", name, via, why)
+        self._start_child(node)
+
+    def _hello(self) -> dict[str, Any]:
+        return {
+            **super()._hello(),
+            "environment": carried_environment(os.environ),
+            "working_directory": working_folder(),
+            "program": list(self._spec.program),
+            "interpreter": list(self._spec.interpreter),
+        }
+
+    def _start(self, head: int, below: Sequence[int]) -> None:
+        self._start_child(head)
+        if below:
+            hosts = [[node, self.hosts[node].name] for node in below]
+            fields = {"hosts": hosts, "ssh": list(self._spec.ssh), "command": self._command}
+            self._children.send(Frame("connect", head, fields))
+        for node in below:
+            self._via[node] = head
+            self._children.assign(node, head)
+            self._greet(node)
+
+    def _start_child(self, node: int) -> None:
+        name = self.hosts[node].name
+        self._children.start(node, [*self._spec.ssh, name, self._command])
+        self._greet(node)

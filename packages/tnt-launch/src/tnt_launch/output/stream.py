@@ -21,6 +21,11 @@ _SEVERITIES = b"IWE"  # fatal errors are never hidden
 _ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
 _NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
 _LINE = re.compile(rb"([IWE])0000 00:00:\d+\.\d+ +\d+ [\w./-]+\.(?:cc|cpp|h|hpp):\d+\] ")
+# What TensorFlow calls an error where it finds no GPU, in both forms of its log.
+_NO_GPU = re.compile(
+    rb"(?:E0000 00:00:[\d.]+ +\d+|\d{4}-[\d-]+ [\d:.]+: E) [\w./-]+:\d+\] failed call to cuInit: "
+)
+_TIME = b"0123456789-:. E"
 _MAX_HELD = 4096
 
 
@@ -129,14 +134,15 @@ class TensorFlowLogFilter:
     # That variable does not reach all of them: what TensorFlow's libraries log while they are
     # loaded is written whatever it says, and by every rank.
 
-    def __init__(self, min_level: int) -> None:
+    def __init__(self, min_level: int, has_gpu: bool = True) -> None:
         self._hidden = _SEVERITIES[:min_level]
+        self._has_gpu = has_gpu
         self._held = b""
         self._is_at_line_start = True
 
     def feed(self, data: bytes) -> bytes:
         """Add bytes and return those that are to be shown."""
-        if not self._hidden:
+        if not self._hidden and self._has_gpu:
             return data
         *lines, rest = (self._held + data).split(b"\n")
         self._held = b""
@@ -158,13 +164,19 @@ class TensorFlowLogFilter:
         return b"" if self._is_hidden(held) else held
 
     def _is_hidden(self, line: bytes) -> bool:
+        if not self._has_gpu and _NO_GPU.match(line):
+            return True
         match = _LINE.match(line)
-        return line.startswith(_ANNOUNCEMENT) or (match is not None and match[1] in self._hidden)
+        is_hidden = match is not None and match[1] in self._hidden
+        return is_hidden or bool(self._hidden and line.startswith(_ANNOUNCEMENT))
 
     def _may_become_hidden(self, begin: bytes) -> bool:
         """Return whether a line that begins like this may be one to hide, or is empty yet."""
         if len(begin) > _MAX_HELD:
             return False
+        hidden = self._hidden if self._has_gpu else self._hidden + b"E"
         size = len(_NO_TIME)
-        is_log_line = begin[:1] in self._hidden and _NO_TIME.startswith(begin[1 : 1 + size])
-        return is_log_line or _ANNOUNCEMENT.startswith(begin[: len(_ANNOUNCEMENT)])
+        is_log_line = begin[:1] in hidden and _NO_TIME.startswith(begin[1 : 1 + size])
+        is_dated = not self._has_gpu and begin[:1] == b"2" and not begin[:29].strip(_TIME)
+        is_announcement = _ANNOUNCEMENT.startswith(begin[: len(_ANNOUNCEMENT)])
+        return is_log_line or is_dated or bool(self._hidden and is_announcement)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.numbers import format_ranges
-from tnt_launch.planning.cpus import Cpu
-from tnt_launch.planning.host_facts import Hardware
+from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.spec import LaunchSpec
 
 _PINNING = "--pin-to-socket and --pin-memory-to-socket"
@@ -34,18 +34,18 @@ class HostBinding:
     warning: str = ""
 
 
-def bind(spec: LaunchSpec, hardware: Hardware, local_size: int, uses_gpus: bool) -> HostBinding:
+def bind(spec: LaunchSpec, host: HostFacts, local_size: int, uses_gpus: bool) -> HostBinding:
     """Choose what each rank of a host is kept on. Pure."""
-    share = max(1, hardware.num_cores // local_size)
+    share = max(1, host.num_cores // local_size)
     if spec.pin_to_socket or spec.pin_memory_to_socket:
-        return _pin(spec, hardware, local_size, share)
-    choice = spec.bind_to or _default(hardware, local_size, uses_gpus)
+        return _pin(spec, host, local_size, share)
+    choice = spec.bind_to or _default(host, local_size, uses_gpus)
     if choice == "none":
         return HostBinding((_unbound(local_size, share),) * local_size)
     if choice == "core":
-        sets = _blocks_of_cores(hardware, local_size)
+        sets = _blocks_of_cores(host, local_size)
     else:
-        groups = _grouped(hardware.cpus, by_node=choice == "numa")
+        groups = _grouped(host.cpus, by_node=choice == "numa")
         sets = [groups[rank * len(groups) // local_size] for rank in range(local_size)]
     threads = min(share, *_cores_of_each(sets))
     return HostBinding(
@@ -56,13 +56,13 @@ def bind(spec: LaunchSpec, hardware: Hardware, local_size: int, uses_gpus: bool)
     )
 
 
-def _default(hardware: Hardware, local_size: int, uses_gpus: bool) -> str:
+def _default(host: HostFacts, local_size: int, uses_gpus: bool) -> str:
     # Memory of another node is slow, and every node is to get the same work. Nothing narrower is a
     # default, and nothing at all on one node: two jobs on a host know nothing of each other and
     # would take the same cores, while others stay idle. A container with a quota of CPU time shares
     # its cores in the same way. Of GPUs it is not known here which node is near.
-    nodes = _grouped(hardware.cpus, by_node=True)
-    has_quota = hardware.num_cores < len(hardware.cpus)
+    nodes = _grouped(host.cpus, by_node=True)
+    has_quota = host.num_cores < len(host.cpus)
     if uses_gpus or has_quota or len(nodes) < 2 or local_size % len(nodes) != 0:
         return "none"
     return "numa" if len({len(_cores(node)) for node in nodes}) == 1 else "none"
@@ -74,14 +74,14 @@ def _unbound(local_size: int, share: int) -> Binding:
     return Binding(threads=share if local_size > 1 else None)
 
 
-def _blocks_of_cores(hardware: Hardware, local_size: int) -> list[tuple[Cpu, ...]]:
+def _blocks_of_cores(host: HostFacts, local_size: int) -> list[tuple[Cpu, ...]]:
     """Divide the physical cores in blocks, which stay on one node where that is possible."""
     cores: dict[int, list[Cpu]] = {}
-    for cpu in sorted(hardware.cpus, key=lambda cpu: (cpu.node, cpu.package, cpu.core)):
+    for cpu in sorted(host.cpus, key=lambda cpu: (cpu.node, cpu.package, cpu.core)):
         cores.setdefault(cpu.core, []).append(cpu)
     if local_size > len(cores):
         raise LaunchError(
-            f"--bind-to core needs a physical core for each rank, but {hardware.host} has "
+            f"--bind-to core needs a physical core for each rank, but {host.host} has "
             f"{len(cores)} for {local_size} ranks. Give -n {len(cores)} or less, or --bind-to numa."
         )
     ordered = list(cores.values())
@@ -92,17 +92,17 @@ def _blocks_of_cores(hardware: Hardware, local_size: int) -> list[tuple[Cpu, ...
     ]
 
 
-def _pin(spec: LaunchSpec, hardware: Hardware, local_size: int, share: int) -> HostBinding:
+def _pin(spec: LaunchSpec, host: HostFacts, local_size: int, share: int) -> HostBinding:
     """Give local rank r the NUMA node r, as numactl does it."""
-    nodes = _grouped(hardware.cpus, by_node=True)
-    if not hardware.has_numactl:
+    nodes = _grouped(host.cpus, by_node=True)
+    if not host.has_numactl:
         raise LaunchError(
-            f"{_PINNING} need the program numactl, which {hardware.host} has not. Install the "
+            f"{_PINNING} need the program numactl, which {host.host} has not. Install the "
             f"package numactl there, or give --bind-to numa, which needs none."
         )
     if local_size > len(nodes):
         raise LaunchError(
-            f"{_PINNING} give each rank a NUMA node of its own, but {hardware.host} has "
+            f"{_PINNING} give each rank a NUMA node of its own, but {host.host} has "
             f"{len(nodes)} for {local_size} ranks. Give -n {len(nodes)} or less, or --bind-to numa."
         )
     unbound = _unbound(local_size, share)
@@ -123,7 +123,7 @@ def _pin(spec: LaunchSpec, hardware: Hardware, local_size: int, share: int) -> H
         bindings.append(binding)
     idle = len(nodes) - local_size
     warning = (
-        f"{hardware.host} has {len(nodes)} NUMA nodes, of which {idle} stay idle: {_PINNING} give "
+        f"{host.host} has {len(nodes)} NUMA nodes, of which {idle} stay idle: {_PINNING} give "
         f"each rank one. Give -n {len(nodes)} to use all."
     )
     return HostBinding(tuple(bindings), warning if idle else "")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tnt_launch.planning.addresses import LOOPBACK, HostAddresses, own_addresses
-from tnt_launch.planning.cpus import Cpu, num_usable_cores, usable_cpus
-from tnt_launch.planning.gpus import find_gpus, stated_gpus
-from tnt_launch.planning.paths import find_temporary_folder, working_folder
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.addresses import OwnAddress, address_on, own_addresses
+from tnt_launch.planning.devices import Cpu, find_gpus, num_usable_cores, stated_gpus, usable_cpus
 from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import find_temporary_folder, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE
+
+LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
-class Hardware:
-    """What a host has; survives JSON as `Hardware(**json.loads(text))`."""
+class HostFacts:
+    """A host as its agent and the plan of a job see it; survives JSON as `HostFacts(**values)`."""
 
     host: str
     num_cores: int  # CPUs that this process may keep busy, at least 1
@@ -26,66 +27,84 @@ class Hardware:
     gpus: tuple[str, ...] = ()
     cpus: tuple[Cpu, ...] = ()  # that this process may use; empty if nothing is known of them
     has_numactl: bool = False
+    working_directory: str = "/"
+    temporary_directory: str = "/tmp"
+    interpreter: tuple[str, ...] | None = None  # of the script there, if not what the launcher uses
+    addresses: tuple[OwnAddress, ...] = ()
+    reached_at: str = ""  # the address at which the launcher has reached it
+    reached_from: str = ""  # that from which the launcher has reached it
+    address: str = LOOPBACK  # at which other hosts reach it, once it is chosen
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
+        interpreter = None if self.interpreter is None else tuple(self.interpreter)
         object.__setattr__(self, "gpus", tuple(self.gpus))
         object.__setattr__(self, "cpus", tuple(Cpu(*cpu) for cpu in self.cpus))
+        object.__setattr__(self, "interpreter", interpreter)
+        object.__setattr__(self, "addresses", tuple(OwnAddress(*own) for own in self.addresses))
 
 
-@dataclass(frozen=True)
-class HostFacts:
-    """A host as its agent and the plan of a job see it."""
-
-    hardware: Hardware
-    working_directory: str
-    temporary_directory: str = "/tmp"
-    address: str = LOOPBACK  # at which other hosts reach it, as chosen from `addresses`
-    interpreter: tuple[str, ...] | None = None  # of the script there, if not what the launcher uses
-    addresses: HostAddresses = field(default_factory=HostAddresses)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> HostFacts:
-        """Return what `asdict` was called with."""
-        words = values["interpreter"]
-        parts = {
-            "hardware": Hardware(**values["hardware"]),
-            "addresses": HostAddresses(**values["addresses"]),
-            "interpreter": None if words is None else tuple(words),
-        }
-        return cls(**{**values, **parts})
-
-
-def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> Hardware:
-    """Look at what this host has, GPUs only where allowed; may start `nvidia-smi`. Local."""
+def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus: bool) -> HostFacts:
+    """Look at this host, GPUs only where allowed; may start `nvidia-smi`. Local."""
     stated = settings.get(GPUS_PER_NODE)
     seen = {**environment, **settings.exports}
     gpus: tuple[str, ...] = ()
     if allow_gpus:
         gpus = find_gpus(seen) if stated is None else stated_gpus(stated, seen)
     cpus = usable_cpus()
-    return Hardware(
-        host=os.uname().nodename,
-        num_cores=num_usable_cores(len(cpus)),
-        gpus=gpus,
-        cpus=cpus,
-        has_numactl=shutil.which("numactl") is not None,
+    return HostFacts(
+        os.uname().nodename,
+        num_usable_cores(len(cpus)),
+        gpus,
+        cpus,
+        shutil.which("numactl") is not None,
+        working_folder(),
+        find_temporary_folder(),
     )
 
 
-def find_host_facts(
-    settings: Settings, environment: Mapping[str, str], allow_gpus: bool
-) -> HostFacts:
-    """Look at this host, and at its addresses and the ends of ssh's connection. Local."""
+def inspect_addresses(facts: HostFacts, environment: Mapping[str, str]) -> HostFacts:
+    """Add the addresses of this host, and the ends of ssh's connection. Local."""
     # client address, client port, address of this host, port: as sshd tells.
     words = environment.get("SSH_CONNECTION", "").split()
     reached_from, reached_at = (words[0], words[2]) if len(words) == 4 else ("", "")
-    return HostFacts(
-        inspect_host(settings, environment, allow_gpus),
-        working_folder(),
-        find_temporary_folder(),
-        addresses=HostAddresses(own_addresses(), reached_at, reached_from),
+    return replace(
+        facts, addresses=own_addresses(), reached_at=reached_at, reached_from=reached_from
     )
+
+
+def choose_addresses(
+    names: Sequence[str], hosts: Sequence[HostFacts], interface: str = ""
+) -> list[str]:
+    """Choose the address of every host at which the others reach it. Pure."""
+    # On the interface that the user gives; else the address by which the launcher has reached the
+    # host; the launcher's own host by what the others have seen of it; else the first that is not
+    # loopback. Names of one host may have loopback if there is nothing else.
+    are_one = all(set(host.addresses) == set(hosts[0].addresses) for host in hosts)
+    if interface:
+        return [
+            address_on(name, host.addresses, interface, allows_loopback=are_one)
+            for name, host in zip(names, hosts, strict=True)
+        ]
+    if are_one and all(own.is_loopback for own in hosts[0].addresses):
+        return [LOOPBACK] * len(hosts)
+    seen = [host.reached_from for host in hosts if host.reached_from]
+    return [_reachable(name, host, seen) for name, host in zip(names, hosts, strict=True)]
+
+
+def _reachable(name: str, host: HostFacts, seen: Sequence[str]) -> str:
+    outside = [own.address for own in host.addresses if not own.is_loopback]
+    if host.reached_at in outside:
+        return host.reached_at
+    for address in seen if not host.reached_at else ():
+        if address in outside:
+            return address
+    if not outside:
+        raise LaunchError(
+            f"host {name} has no address at which other hosts could reach it. Check its network, "
+            f"or name an interface with --interface."
+        )
+    return outside[0]
 
 
 def own_version() -> str:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import chain, product
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.paths import read_user_file
 
 MAX_HOSTS_OF_A_NAME = 65_536
 
@@ -90,6 +89,18 @@ def read_hostfile(path: str) -> tuple[HostSlots, ...]:
         raise LaunchError(f"the host file {path!r} is a directory. Name a file.")
     text = read_user_file(path, f"the host file {path!r}")
     return parse_hostfile(text, path)
+
+
+def read_user_file(path: str, what: str, newline: str | None = None) -> str:
+    """Return the content of a file; it may be a pipe, as of `<(command)`. Local."""
+    try:
+        with open(path, encoding="utf-8-sig", newline=newline) as file:
+            return file.read()
+    except UnicodeDecodeError:
+        raise LaunchError(f"{what} is no text in UTF-8.") from None
+    except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise LaunchError(f"{what} cannot be read: {reason}.") from None
 
 
 def parse_hostfile(text: str, path: str) -> tuple[HostSlots, ...]:

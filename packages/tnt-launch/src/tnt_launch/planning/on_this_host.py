@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 
 from tnt_launch.log import LOGGER, configure_logging, write_to_stderr
-from tnt_launch.planning.host_facts import HostFacts, inspect_host
-from tnt_launch.planning.paths import find_temporary_folder, working_folder
+from tnt_launch.planning.host_facts import inspect_host
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan
+from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, read_settings
-from tnt_launch.planning.spec import LaunchSpec, check_program
-from tnt_launch.planning.transports import make_job_secret
+from tnt_launch.planning.spec import (
+    LaunchSpec,
+    check_program,
+)
 from tnt_launch.planning.variables import LOG_LEVEL
 
 
@@ -38,8 +40,7 @@ def plan_on_this_host(spec: LaunchSpec) -> LaunchPlan:
     """Plan a job with this process's environment and folder, and log what the plan remarks."""
     check_program(spec)
     settings = settings_and_log(spec)
-    hardware = inspect_host(settings, os.environ, spec.allow_gpus)
-    host = HostFacts(hardware, working_folder(), find_temporary_folder())
+    host = inspect_host(settings, os.environ, spec.allow_gpus)
     plan = make_plan(spec, settings, [host], os.environ, make_job_id(), make_job_secret())
     tell_remarks(spec, plan)
     return plan

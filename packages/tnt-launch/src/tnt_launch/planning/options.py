@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.hosts import HostSlots, merge_hosts, parse_host_list, read_hostfile
-from tnt_launch.planning.paths import read_user_file
-from tnt_launch.planning.spec import SSH, LaunchSpec, Meeting
+from tnt_launch.planning.hosts import (
+    HostSlots,
+    merge_hosts,
+    parse_host_list,
+    read_hostfile,
+    read_user_file,
+)
+from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
+from tnt_launch.planning.variables import ALL_NAMES
 
 # First words that are no scripts; a script of that name is written as `./doctor` or behind --.
 SUBCOMMANDS = ("doctor", "verify")
 
-_AS_GIVEN = (
-    *("log_level", "log_on_all_devices", "output_on_all_devices", "output_dir", "timeout_s"),
-    *("fusion_threshold_kb", "wire_dtype", "probe", "check_steps", "explain_steps", "interface"),
-    *("bind_to", "pin_to_socket", "pin_memory_to_socket", "report_bindings"),
-)
+_FIELDS = {field.name for field in dataclasses.fields(LaunchSpec)}
 
 
 def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
@@ -95,23 +99,30 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
 def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:
     """Turn parsed options into a spec; reads the files that they name. Local."""
     hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
-    return LaunchSpec(
-        program=tuple(options.program),
-        interpreter=(sys.executable,)
+    values: dict[str, Any] = {n: value for n, value in vars(options).items() if n in _FIELDS}
+    values |= {
+        "program": tuple(options.program),
+        "interpreter": (sys.executable,)
         if options.python_interpreter is None
         else _command("--python-interpreter", options.python_interpreter),
-        ranks_per_node=read_number_of_ranks(options.ranks_per_node),
-        allow_gpus=not options.no_gpu,
-        exports=tuple(
+        "ranks_per_node": read_number_of_ranks(options.ranks_per_node),
+        "settings": settings_of(options),
+        "exports": tuple(
             [entry for path in options.env_files for entry in read_env_file(path, environment)]
             + [parse_export(item, environment) for items in options.exports for item in items]
         ),
-        hosts=hosts,
-        ssh=_ssh(options),
-        meeting=_meeting(options),
-        remarks=remarks,
-        **{name: getattr(options, name) for name in _AS_GIVEN},
-    )
+        "hosts": hosts,
+        "ssh": _ssh(options),
+        "rendezvous": _rendezvous(options),
+        "remarks": remarks,
+    }
+    return LaunchSpec(**values)
+
+
+def settings_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of the variables that options set, by their names. Pure."""
+    values = vars(options)
+    return {name: values[name] for name in ALL_NAMES if values.get(name) is not None}
 
 
 def read_number_of_ranks(given: list[int] | None) -> int | None:
@@ -146,7 +157,7 @@ def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
     return [host for text in host_lists for host in parse_host_list(text)]
 
 
-def _meeting(options: argparse.Namespace) -> Meeting | None:
+def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:
     given = (options.num_nodes, options.node_rank, options.rendezvous)
     if given == (None, None, None):
         return None
@@ -156,7 +167,7 @@ def _meeting(options: argparse.Namespace) -> Meeting | None:
             "--node-rank 0 --rendezvous alpha:29400."
         )
     host, _, port = options.rendezvous.rpartition(":")
-    return Meeting(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
+    return Rendezvous(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
 
 
 def _command(option: str, text: str) -> tuple[str, ...]:

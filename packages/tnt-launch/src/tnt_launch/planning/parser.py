@@ -8,17 +8,9 @@ from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.grammar import Boolean, Kind, Word
 from tnt_launch.planning.spec import BINDINGS
-from tnt_launch.planning.variables import (
-    FUSION_THRESHOLD_KB,
-    LOG_LEVELS,
-    PROBES,
-    RENDEZVOUS,
-    TIMEOUT_S,
-    WIRE_DTYPES,
-    Kind,
-    Word,
-)
+from tnt_launch.planning.variables import INTERFACE, RENDEZVOUS, USER_VARIABLES
 
 _USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
@@ -62,12 +54,14 @@ def make_parser() -> argparse.ArgumentParser:
     _add_rank_options(parser.add_argument_group("ranks and devices"))
     hosts = parser.add_argument_group("hosts")
     add_host_options(hosts)
-    _add_meeting_options(hosts)
+    _add_rendezvous_options(hosts)
     _add_binding_options(parser.add_argument_group("cores of the ranks"))
-    _add_output_options(parser.add_argument_group("messages and output"))
+    output = parser.add_argument_group("messages and output")
+    _add_variables(output)
+    _add_output_folder(output)
     _add_environment_options(parser.add_argument_group("environment of the ranks"))
-    _add_tuning_options(parser.add_argument_group("communication"))
-    _add_exactness_options(parser.add_argument_group("exactness"))
+    _add_variables(parser.add_argument_group("communication"))
+    _add_variables(parser.add_argument_group("exactness"))
     other = parser.add_argument_group("other")
     text = "print the processes as shell commands, run nothing"
     other.add_argument("--dry-run", action="store_true", help=text)
@@ -85,7 +79,7 @@ def make_parser() -> argparse.ArgumentParser:
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     add_number_of_ranks(group)
     text = "never use GPUs"
-    group.add_argument("--no-gpu", "--no-gpus", dest="no_gpu", action="store_true", help=text)
+    group.add_argument("--no-gpu", "--no-gpus", dest="allow_gpus", action="store_false", help=text)
 
 
 def add_number_of_ranks(
@@ -122,10 +116,10 @@ def add_host_options(group: argparse._ActionsContainer) -> None:
         "network interface, its address or its network, through which hosts exchange data "
         "(default: that by which they are reached)"
     )
-    group.add_argument("--interface", metavar="NAME", help=text)
+    group.add_argument("--interface", metavar="NAME", dest=INTERFACE.name, help=text)
 
 
-def _add_meeting_options(group: argparse._ArgumentGroup) -> None:
+def _add_rendezvous_options(group: argparse._ArgumentGroup) -> None:
     text = "number of hosts, on each of which tarantella is started by hand, without ssh"
     group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
     text = "with --nnodes: number of this host, from 0; node 0 shows the output"
@@ -150,13 +144,21 @@ def _add_binding_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--report-bindings", action="store_true", help=text)
 
 
-def _add_output_options(group: argparse._ArgumentGroup) -> None:
-    text = "level of the messages of tarantella (default: WARNING)"
-    group.add_argument("--log-level", **_one_of(LOG_LEVELS), help=text)
-    text = "messages of tarantella from every rank, not only from rank 0"
-    group.add_argument("--log-on-all-devices", action="store_true", default=None, help=text)
-    text = "show the output of every rank, each line with its rank, not only of rank 0"
-    group.add_argument("--output-on-all-devices", action="store_true", default=None, help=text)
+def _add_variables(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a group that the table of variables has."""
+    for variable in USER_VARIABLES:
+        option, kind = variable.option, variable.kind
+        if option is None or option.group != group.title:
+            continue
+        how: dict[str, Any] = {"type": _reader(kind), "metavar": option.metavar}
+        if isinstance(kind, Boolean):
+            how = {"action": "store_true", "default": None}
+        elif isinstance(kind, Word):
+            how = _one_of(kind.words)
+        group.add_argument(option.name, dest=variable.name, help=option.help, **how)
+
+
+def _add_output_folder(group: argparse._ArgumentGroup) -> None:
     text = (
         "write all output of every rank into files of DIR as well: rank-0.stdout.log, "
         "rank-0.stderr.log and so on"
@@ -181,35 +183,6 @@ def _add_environment_options(group: argparse._ArgumentGroup) -> None:
         "(default: the Python of tarantella)"
     )
     group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
-
-
-def _add_tuning_options(group: argparse._ArgumentGroup) -> None:
-    text = (
-        "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; "
-        "0 turns fusion off; auto: measured (default: 32)"
-    )
-    group.add_argument(
-        "--fusion-threshold",
-        dest="fusion_threshold_kb",
-        metavar="KB",
-        type=_reader(FUSION_THRESHOLD_KB.kind),
-        help=text,
-    )
-    text = "what float32 gradients are rounded to while they travel (default: none)"
-    group.add_argument("--wire-dtype", **_one_of(WIRE_DTYPES), help=text)
-    text = "longest wait of a collective operation (default: 600)"
-    group.add_argument(
-        "--timeout", dest="timeout_s", metavar="SECONDS", type=_reader(TIMEOUT_S.kind), help=text
-    )
-
-
-def _add_exactness_options(group: argparse._ArgumentGroup) -> None:
-    text = "has no effect any more: every step gives the serial result"
-    group.add_argument("--probe", **_one_of(PROBES), help=text)
-    text = "run the first step of each kind serially as well, on a few rows, and compare"
-    group.add_argument("--check-steps", action="store_true", default=None, help=text)
-    text = "show what ranks exchange in each kind of step, as a table"
-    group.add_argument("--explain-steps", action="store_true", default=None, help=text)
 
 
 def _one_of(words: tuple[str, ...]) -> dict[str, Any]:

@@ -6,14 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tnt_launch.planning import transports
 from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
-from tnt_launch.planning.rank_environment import RankPlace, rank_environment, tensorflow_log_level
+from tnt_launch.planning.rank_environment import (
+    MachineFile,
+    RankPlace,
+    machines_of,
+    plan_machine_file,
+    rank_environment,
+    rendezvous_of,
+    tensorflow_log_level,
+)
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.transports import MachineFile
 from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
@@ -109,11 +115,11 @@ def make_plan(
         size=sum(ranks.per_host),
         num_nodes=len(hosts),
         uses_gpus=ranks.uses_gpus,
-        machines=transports.machines_of(settings, hosts, ranks.per_host),
-        rendezvous=transports.rendezvous_of(settings, hosts, job_id, job_secret),
+        machines=machines_of(settings, hosts, ranks.per_host),
+        rendezvous=rendezvous_of(settings, hosts, job_id, job_secret),
     )
     bindings = [
-        bind(spec, host.hardware, local_size, ranks.uses_gpus)
+        bind(spec, host, local_size, ranks.uses_gpus)
         for host, local_size in zip(hosts, ranks.per_host, strict=True)
     ]
     plans: list[HostPlan] = []
@@ -155,7 +161,7 @@ class _Job:
 
 
 def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
-    num_gpus = [len(host.hardware.gpus) for host in hosts]
+    num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
     choice = choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
@@ -172,9 +178,7 @@ def _plan_host(
 ) -> HostPlan:
     local_size = len(binding.ranks)
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
-    file = transports.plan_machine_file(
-        host.temporary_directory, job.job_id, node_rank, job.machines
-    )
+    file = plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank
@@ -182,7 +186,7 @@ def _plan_host(
         variables = rank_environment(
             place,
             job.job_id,
-            host.hardware.gpus[:local_size] if job.uses_gpus else (),
+            host.gpus[:local_size] if job.uses_gpus else (),
             bound.threads,
             job.settings,
             job.environment,
@@ -190,8 +194,8 @@ def _plan_host(
             job.rendezvous,
         )
         argv = (*bound.prefix, *interpreter, *job.spec.program)
-        ranks.append(RankPlan(rank, host.hardware.host, argv, variables, bound.cpus, bound.place))
-    return HostPlan(host.hardware.host, host.working_directory, tuple(ranks), file, node_rank)
+        ranks.append(RankPlan(rank, host.host, argv, variables, bound.cpus, bound.place))
+    return HostPlan(host.host, host.working_directory, tuple(ranks), file, node_rank)
 
 
 def make_job_id() -> str:

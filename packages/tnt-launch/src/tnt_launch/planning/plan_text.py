@@ -9,7 +9,7 @@ from typing import Any
 
 from tnt_launch.numbers import format_ranges
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
-from tnt_launch.planning.transports import MachineFile
+from tnt_launch.planning.rank_environment import MachineFile
 from tnt_launch.planning.variables import JOB_SECRET
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
-from tnt_launch.planning.paths import working_folder
-from tnt_launch.planning.variables import JOB_VARIABLES, LOG_LEVELS, PROBES, WIRE_DTYPES
+from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES
 
 SSH = (
     "ssh",
@@ -26,7 +25,7 @@ _INTERPRETER_OPTIONS = ("-m", "-c")
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Rendezvous:
     """Where the launchers of several hosts meet that were started by hand."""
 
     num_nodes: int
@@ -52,16 +51,8 @@ class LaunchSpec:
     interpreter: tuple[str, ...] = ("python",)  # empty to run the program itself
     ranks_per_node: int | None = None
     allow_gpus: bool = True
-    log_level: str | None = None
-    log_on_all_devices: bool | None = None
-    output_on_all_devices: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)  # values by names of variables
     exports: tuple[tuple[str, str], ...] = ()  # a later one replaces an earlier one
-    fusion_threshold_kb: int | Literal["auto"] | None = None  # of 1024 bytes; 0 turns fusion off
-    wire_dtype: str | None = None
-    probe: str | None = None  # has no effect any more
-    check_steps: bool | None = None
-    explain_steps: bool | None = None
-    timeout_s: float | None = None  # of a collective operation
     hosts: tuple[HostSlots, ...] = ()  # each once; empty for this host alone
     bind_to: str | None = None
     pin_to_socket: bool = False
@@ -69,8 +60,7 @@ class LaunchSpec:
     report_bindings: bool = False
     remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
     ssh: tuple[str, ...] = SSH
-    interface: str | None = None  # its name, its address or its network
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
     output_dir: str | None = None
 
     @property
@@ -85,33 +75,26 @@ class LaunchSpec:
             raise LaunchError("no script given. Use: tarantella [options] -- SCRIPT [arguments]")
         if self.ranks_per_node is not None:
             _check_number_of_ranks(self.ranks_per_node)
-        _check_word("--log-level", self.log_level, LOG_LEVELS)
-        if isinstance(self.fusion_threshold_kb, int) and self.fusion_threshold_kb < 0:
-            raise LaunchError(
-                f"--fusion-threshold must be a number of kB of at least 0 (0 turns fusion off). "
-                f"Received: {self.fusion_threshold_kb}."
-            )
-        _check_word("--wire-dtype", self.wire_dtype, WIRE_DTYPES)
-        _check_word("--probe", self.probe, PROBES)
-        if self.timeout_s is not None and not 0 < self.timeout_s < float("inf"):
-            raise LaunchError(
-                f"--timeout must be a number of seconds greater than 0. Received: {self.timeout_s}."
-            )
+        _check_settings(self.settings)
         if self.output_dir == "":
             raise LaunchError("--output-dir needs the path of a folder. Received: ''.")
         for name, value in self.exports:
             _check_export(name, value)
         _check_binding(self)
-        if self.hosts and self.meeting is not None:
+        if self.hosts and self.rendezvous is not None:
             raise LaunchError(
                 "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
                 "launcher on each host. Give one of them."
             )
 
 
-def _check_word(option: str, word: str | None, choices: Sequence[str]) -> None:
-    if word is not None and word not in choices:
-        raise LaunchError(f"{option} must be one of {', '.join(choices)}.")
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    for variable in USER_VARIABLES:
+        if variable.name in settings:
+            try:
+                variable.read(variable.kind.write(settings[variable.name]))
+            except ValueError as error:
+                raise LaunchError(str(error)) from None
 
 
 def _check_number_of_ranks(count: int) -> None:
@@ -140,7 +123,8 @@ def _check_export(name: str, value: str) -> None:
 def _check_binding(spec: LaunchSpec) -> None:
     if spec.bind_to is None:
         return
-    _check_word("--bind-to", spec.bind_to, BINDINGS)
+    if spec.bind_to not in BINDINGS:
+        raise LaunchError(f"--bind-to must be one of {', '.join(BINDINGS)}.")
     if spec.pin_to_socket or spec.pin_memory_to_socket:
         raise LaunchError(
             "--bind-to and --pin-to-socket or --pin-memory-to-socket choose the cores of a rank in "
@@ -174,3 +158,27 @@ def check_program(spec: LaunchSpec) -> None:
             f"requires. Write ./{os.path.basename(script)} for a file in the current directory and "
             f"make it executable (chmod +x)."
         )
+
+
+def working_folder() -> str:
+    """Return the absolute path of the folder of this process."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError as error:
+        raise LaunchError(
+            "the folder in which this command was given has been deleted. Change to another one: "
+            "cd FOLDER."
+        ) from error
+
+
+def find_temporary_folder() -> str:
+    """Return the absolute path of a folder that can be written into. Local."""
+    import tempfile  # not needed by `--help`
+
+    try:
+        return tempfile.gettempdir()
+    except OSError as error:
+        raise LaunchError(
+            f"there is no folder for temporary files ({error.strerror}): set TMPDIR to one that "
+            "exists, can be written into and is not full."
+        ) from error

@@ -18,16 +18,17 @@ from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
-from tnt_launch.running.guardian import Guardian, Strays
 from tnt_launch.running.job_files import (
+    JobRecord,
     machine_file_written,
     note_end_of_rank,
+    recorded,
     remove_end_notes,
     remove_files_of_job,
 )
+from tnt_launch.running.orphans import Orphans, Watchdog
 from tnt_launch.running.processes import advice_for, limits_told, state_of
 from tnt_launch.running.progress import Progress, ProgressBoard
-from tnt_launch.running.records import JobRecord, recorded
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
@@ -162,10 +163,10 @@ class LocalAgent:
                 job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
             )
             files += filter(None, [stack.enter_context(recorded(record))])
-            self._guardian = Guardian(job.job_id, files)
-            stack.callback(self._guardian.close)
+            self._watchdog = Watchdog(job.job_id, files)
+            stack.callback(self._watchdog.close)
             self._resources = stack.pop_all()
-        self._strays = Strays(lambda: self.pids().values())
+        self._orphans = Orphans(lambda: self.pids().values())
         self._is_reading = True
         self._board = ProgressBoard(len(plan.ranks))
 
@@ -188,14 +189,14 @@ class LocalAgent:
                     if progress is not None:
                         self._listener.on_progress(process.plan.rank, progress)
                     self._listener.on_exit(process.plan.rank, exit_code)
-        self._strays.reap()
+        self._orphans.reap()
 
     def send_signal(self, number: int) -> None:
         """Send a signal to all that ranks have started, also to what ended ranks left behind."""
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)
-        self._strays.send_signal(number)
+        self._orphans.send_signal(number)
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write; a full pipe then makes them wait."""
@@ -224,10 +225,10 @@ class LocalAgent:
 
     def close(self) -> None:
         """Wait for all ranks, after `end`, and remove what they left behind."""
-        self._strays.close()
+        self._orphans.close()
         self._board.close()
         for process in self._processes:
-            self._guardian.remove(process.popen.pid)
+            self._watchdog.remove(process.popen.pid)
             process.popen.wait()
             process.has_ended = True
             self._read_the_rest(process)
@@ -269,7 +270,7 @@ class LocalAgent:
             raise LaunchError(
                 f"rank {rank.rank} cannot be started on {rank.host}: {error}. {advice}"
             ) from error
-        self._guardian.add(popen.pid)
+        self._watchdog.add(popen.pid)
         streams: dict[Stream, IO[bytes]] = {}
         if popen.stdout is not None:
             streams["stdout"] = popen.stdout

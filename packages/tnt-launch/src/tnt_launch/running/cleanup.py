@@ -13,7 +13,14 @@ from pathlib import Path
 
 import psutil
 
-from tnt_launch.running.job_files import files_of_job, remove_files_of_job
+from tnt_launch.running.job_files import (
+    JobRecord,
+    RecordFolder,
+    candidates,
+    files_of_job,
+    open_folder,
+    remove_files_of_job,
+)
 from tnt_launch.running.processes import (
     all_pids,
     descendants_of,
@@ -21,7 +28,6 @@ from tnt_launch.running.processes import (
     signal_all,
     start_of,
 )
-from tnt_launch.running.records import JobRecord, RecordFolder, candidates, open_folder
 
 WAIT_S = 5.0  # time that processes have to end after a signal
 

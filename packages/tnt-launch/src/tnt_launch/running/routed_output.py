@@ -102,8 +102,8 @@ def routed_output(plan: LaunchPlan) -> Iterator[JobOutput]:
 
     def make(files: OutputFiles | None = None, terminal: TerminalCopy | None = None) -> JobOutput:
         fd = None if terminal is None else terminal.terminal
-        level = plan.tensorflow_log_level
-        router = OutputRouter(plan.shows_all_output, level, hosts, files, fd)
+        level, has_gpus = plan.tensorflow_log_level, plan.gpus_per_node > 0
+        router = OutputRouter(plan.shows_all_output, level, hosts, files, fd, has_gpus)
         return JobOutput(router, terminal)
 
     if not plan.output_dir:

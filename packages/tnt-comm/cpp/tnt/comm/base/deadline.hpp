@@ -66,6 +66,9 @@ const InterruptCheck& interrupt_check_of_this_thread();
 /// Makes it, at most some times per second. To be called in loops that wait.
 void check_interrupt();
 
+/// First report of a wait for ranks to join, since on a busy host they import for long.
+constexpr double kStartReportS = 120.0;
+
 /// A wait for other ranks in which this one looks again and again.
 struct PolledWait {
   int rank = 0;  ///< this one

@@ -8,22 +8,22 @@
 #include <string_view>
 #include <utility>
 
+#include "tnt/comm/base/variables.hpp"
+
 namespace tnt::comm {
 namespace {
 
-// What describes a rank. All other variables are settings of the user.
-constexpr std::array<std::string_view, 7> kOfRanks = {
-    "TNT_RANK",      "TNT_SIZE",      "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE",
-    "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID"};
+using variables::Variable;
 
 std::string remedy(std::string_view name) {
-  if (std::find(kOfRanks.begin(), kOfRanks.end(), name) == kOfRanks.end()) {
+  const auto& of_ranks = variables::kOfRanks;
+  if (std::find(of_ranks.begin(), of_ranks.end(), name) == of_ranks.end()) {
     return "Correct it or unset it.";
   }
   return text(
       "Whatever starts the ranks sets it, such as the launcher. To run a script as one rank "
       "without the launcher, unset ",
-      listed(kOfRanks.size(), kOfRanks.size(), [](std::size_t i) { return text(kOfRanks[i]); }),
+      listed(of_ranks.size(), of_ranks.size(), [&](std::size_t i) { return text(of_ranks[i]); }),
       ".");
 }
 
@@ -70,91 +70,88 @@ std::optional<int> optional_integer(const VariableLookup& lookup, const char* na
   return integer(lookup, name, 0, 0, highest);
 }
 
-double seconds(const VariableLookup& lookup, const char* name, double fallback) {
-  const auto value = value_of(lookup, name);
+double seconds(const VariableLookup& lookup, const Variable& variable, double fallback) {
+  const auto value = value_of(lookup, variable.name);
   if (!value) return fallback;
   const auto number = number_in<double>(*value);
   // "inf" and "nan" are read, too.
   if (!number || !std::isfinite(*number) || *number <= 0) {
-    refuse(name, *value, "must be a number of seconds > 0");
+    refuse(variable.name, *value, "must be a number of seconds > 0");
   }
   return *number;
 }
 
-// A word of any case, in lower case. An empty one is not right anywhere.
-std::string word(const VariableLookup& lookup, const char* name, const char* fallback) {
-  const auto value = value_of(lookup, name);
-  return value ? in_lower_case(*value) : fallback;
+double seconds(const VariableLookup& lookup, const Variable& variable) {
+  return seconds(lookup, variable, *number_in<double>(variable.fallback));
+}
+
+// The index of a word among those of the table. Its case does not count.
+std::size_t word_index(const VariableLookup& lookup, const Variable& variable) {
+  const std::string value = value_of(lookup, variable.name).value_or(variable.fallback);
+  const auto end = std::find(variable.words.begin(), variable.words.end(), "");
+  const auto found = std::find_if(variable.words.begin(), end, [&](std::string_view word) {
+    return in_lower_case(text(word)) == in_lower_case(value);
+  });
+  if (found == end) {
+    const auto count = static_cast<std::size_t>(end - variable.words.begin());
+    const auto name_at = [&](std::size_t i) { return text(variable.words[i]); };
+    refuse(variable.name, value, text("must be one of ", listed(count, count, name_at)));
+  }
+  return static_cast<std::size_t>(found - variable.words.begin());
+}
+
+std::string word(const VariableLookup& lookup, const Variable& variable) {
+  return text(variable.words[word_index(lookup, variable)]);
+}
+
+std::string text_of(const VariableLookup& lookup, const Variable& variable) {
+  return value_of(lookup, variable.name).value_or("");
 }
 
 // Ranks that are started by hand need none besides the place where they meet over UCX.
 std::string job_id(const VariableLookup& lookup, const Environment& environment) {
-  const auto value = value_of(lookup, "TNT_JOB_ID");
+  const auto value = value_of(lookup, variables::kJobId.name);
   const bool is_over_ucx = environment.transport == "ucx";
   if (!value && is_over_ucx && environment.rendezvous) {
     return text("rendezvous", environment.rendezvous->port);
   }
   if (!value) {
     if (environment.size > 1 && !is_over_ucx)
-      refuse("TNT_JOB_ID", "", "must be set when TNT_SIZE > 1");
+      refuse(variables::kJobId.name, "", "must be set when TNT_SIZE > 1");
     return {};
   }
   constexpr std::string_view kPlain =
       "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
   const bool is_plain = value->find_first_not_of(kPlain) == std::string::npos;
   if (!is_plain || value->size() < 8 || value->size() > 32) {
-    refuse("TNT_JOB_ID", *value, "must be 8 to 32 letters and digits");
+    refuse(variables::kJobId.name, *value, "must be 8 to 32 letters and digits");
   }
   return *value;
 }
 
-std::string transport(const VariableLookup& lookup) {
-  const std::string value = word(lookup, "TNT_TRANSPORT", "auto");
-  if (value != "auto" && value != "shm" && value != "gpi2" && value != "ucx") {
-    refuse("TNT_TRANSPORT", *value_of(lookup, "TNT_TRANSPORT"), "must be auto, shm, gpi2 or ucx");
-  }
-  return value;
-}
-
-RdmaUse ucx_rdma(const VariableLookup& lookup) {
-  const std::string value = word(lookup, "TNT_UCX_RDMA", "auto");
-  if (value == "auto") return RdmaUse::automatic;
-  if (value == "on") return RdmaUse::on;
-  if (value == "off") return RdmaUse::off;
-  refuse("TNT_UCX_RDMA", *value_of(lookup, "TNT_UCX_RDMA"), "must be auto, on or off");
-}
-
 std::string timeline(const VariableLookup& lookup) {
-  const auto value = value_of(lookup, "TNT_TIMELINE");
-  if (value && value->empty()) refuse("TNT_TIMELINE", *value, "must be the path of a file");
+  const char* name = variables::kTimeline.name;
+  const auto value = value_of(lookup, name);
+  if (value && value->empty()) refuse(name, *value, "must be the path of a file");
   return value.value_or("");
 }
 
 // Whoever knows it may take part. Not shown in errors.
 std::string job_secret(const VariableLookup& lookup) {
-  constexpr std::size_t kLeastBytes = 16;
-  const auto value = value_of(lookup, "TNT_JOB_SECRET");
-  if (value && value->size() < kLeastBytes) {
-    refuse("TNT_JOB_SECRET", "...", text("must have ", kLeastBytes, " characters or more"));
+  const Variable& variable = variables::kJobSecret;
+  const auto value = value_of(lookup, variable.name);
+  if (value && value->size() < variable.least_bytes) {
+    refuse(variable.name, "...", text("must have ", variable.least_bytes, " characters or more"));
   }
   return value.value_or("");
 }
 
-LogLevel log_level(const VariableLookup& lookup, LogLevel fallback) {
-  const auto value = value_of(lookup, "TNT_LOG_LEVEL");
-  if (!value) return fallback;
-  constexpr std::array<const char*, 4> kNames = {"debug", "info", "warning", "error"};
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (in_lower_case(*value) == kNames[i]) return static_cast<LogLevel>(i);
-  }
-  refuse("TNT_LOG_LEVEL", *value, "must be DEBUG, INFO, WARNING or ERROR");
-}
-
 std::optional<HostAndPort> rendezvous(const VariableLookup& lookup) {
-  const auto value = value_of(lookup, "TNT_RENDEZVOUS");
+  const auto value = value_of(lookup, variables::kRendezvous.name);
   if (!value) return std::nullopt;
   const auto parsed = parse_host_and_port(*value);
-  if (!parsed) refuse("TNT_RENDEZVOUS", *value, "must be host:port, or [address]:port for IPv6");
+  if (!parsed)
+    refuse(variables::kRendezvous.name, *value, "must be host:port, or [address]:port for IPv6");
   return parsed;
 }
 
@@ -180,39 +177,45 @@ std::optional<HostAndPort> parse_host_and_port(const std::string& value) {
 }
 
 Environment parse_environment(const VariableLookup& lookup) {
+  using namespace variables;
   constexpr int kMost = 1 << 20;
   for (const auto& [one, other] :
-       {std::pair{"TNT_RANK", "TNT_SIZE"}, std::pair{"TNT_SIZE", "TNT_RANK"}}) {
+       {std::pair{kRank.name, kSize.name}, std::pair{kSize.name, kRank.name}}) {
     if (lookup(one) && !lookup(other)) refuse(other, "", text("must be set when ", one, " is"));
   }
   Environment result;
-  result.size = integer(lookup, "TNT_SIZE", 1, 1, kMost);
-  result.rank = integer(lookup, "TNT_RANK", 0, 0, result.size - 1);
-  result.local_size = integer(lookup, "TNT_LOCAL_SIZE", result.size, 1, result.size);
-  result.local_rank =
-      integer(lookup, "TNT_LOCAL_RANK", result.rank % result.local_size, 0, result.local_size - 1);
-  result.num_nodes = integer(lookup, "TNT_NUM_NODES", 1, 1, result.size);
-  result.node_rank = integer(lookup, "TNT_NODE_RANK", 0, 0, result.num_nodes - 1);
-  result.transport = transport(lookup);
-  result.timeout_s = seconds(lookup, "TNT_TIMEOUT_S", result.timeout_s);
-  const double of_former_name = seconds(lookup, "TNT_STALL_REPORT_S", result.stall_report_s);
-  result.stall_report_s = seconds(lookup, "TNT_STALL_S", of_former_name);
-  // The names are known where the algorithms are.
-  result.allreduce_algorithm = word(lookup, "TNT_ALLREDUCE_ALGORITHM", "auto");
-  result.log_level = log_level(lookup, result.log_level);
-  result.gpi2_library = value_of(lookup, "TNT_GPI2_LIBRARY").value_or("");
+  const auto number = [&](const Variable& variable, int fallback, int lowest, int highest) {
+    return integer(lookup, variable.name, fallback, lowest, highest);
+  };
+  result.size = number(kSize, 1, 1, kMost);
+  result.rank = number(kRank, 0, 0, result.size - 1);
+  result.local_size = number(kLocalSize, result.size, 1, result.size);
+  result.local_rank = number(kLocalRank, result.rank % result.local_size, 0, result.local_size - 1);
+  result.num_nodes = number(kNumNodes, 1, 1, result.size);
+  result.node_rank = number(kNodeRank, 0, 0, result.num_nodes - 1);
+  result.transport = word(lookup, kTransport);
+  result.timeout_s = seconds(lookup, kTimeoutS);
+  const double of_former_name =
+      seconds(lookup, kStallReportS, *number_in<double>(kStallS.fallback));
+  result.stall_report_s = seconds(lookup, kStallS, of_former_name);
+  if (lookup(kStallS.name) || lookup(kStallReportS.name)) {
+    result.start_report_s = result.stall_report_s;
+  }
+  result.allreduce_algorithm = word(lookup, kAllreduceAlgorithm);
+  result.log_level = static_cast<LogLevel>(word_index(lookup, kLogLevel));
+  result.gpi2_library = text_of(lookup, kGpi2Library);
   // The ports of a job are the 4 x 256 that begin here.
-  result.gpi2_port = integer(lookup, "TNT_GPI2_PORT", 0, 1024, 65535 - 4 * 256);
+  result.gpi2_port = number(kGpi2Port, 0, kGpi2Port.minimum, kGpi2Port.maximum);
   result.gaspi_rank = optional_integer(lookup, "GASPI_RANK", kMost);
   result.gaspi_num_ranks = optional_integer(lookup, "GASPI_NRANKS", kMost);
   result.gaspi_socket = optional_integer(lookup, "GASPI_SOCKET", kMost);
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
-  result.ucx_library = value_of(lookup, "TNT_UCX_LIBRARY").value_or("");
-  result.ucx_rdma = ucx_rdma(lookup);
+  result.ucx_library = text_of(lookup, kUcxLibrary);
+  result.ucx_rdma = static_cast<RdmaUse>(word_index(lookup, kUcxRdma));
   result.rendezvous = rendezvous(lookup);
   result.job_id = job_id(lookup, result);
   result.job_secret = job_secret(lookup);
-  result.interface = value_of(lookup, "TNT_INTERFACE").value_or("");
+  result.interface = text_of(lookup, kInterface);
   result.timeline = timeline(lookup);
   return result;
 }

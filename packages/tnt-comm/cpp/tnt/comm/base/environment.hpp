@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
@@ -15,7 +16,7 @@ struct HostAndPort {
 };
 std::optional<HostAndPort> parse_host_and_port(const std::string& value);
 
-/// Whether data goes over UCX by RDMA.
+/// Whether data goes over UCX by RDMA; in the order of the words of TNT_UCX_RDMA.
 enum class RdmaUse {
   automatic,  ///< where the hardware has it
   on,         ///< also where UCX has to emulate it
@@ -39,6 +40,7 @@ struct Environment {
   std::string transport = "auto";  ///< TNT_TRANSPORT: auto, shm, gpi2 or ucx
   double timeout_s = 600.0;        ///< TNT_TIMEOUT_S, > 0: the longest wait for other ranks
   double stall_report_s = 5.0;     ///< TNT_STALL_S, > 0: first report of a wait
+  double start_report_s = kStartReportS;  ///< of a wait for ranks to join: TNT_STALL_S if it is set
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
   LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
   std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for

@@ -5,15 +5,10 @@ package, fills the table with all of them.
 """
 
 from tnt_keras.partition.rules import (  # noqa: F401 - each enters its rules into the table
-    along_axis,
-    contraction,
+    axes,
     elementwise,
     images,
     indexing,
-    matrices,
-    quantization,
-    reductions,
+    linear_algebra,
     shapes,
-    slicing,
-    text,
 )

@@ -1,52 +1,45 @@
-"""Operations that work element by element, with broadcasting."""
+"""Operations that work element by element, with broadcasting, on numbers and on text."""
 
 from __future__ import annotations
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Rows
-from tnt_keras.partition.rules.axis_labels import along_one_label, broadcast_labels, known_shapes
-from tnt_keras.partition.rules.registry import Decision, Operation, is_total, rule
-from tnt_keras.partition.value import Value
-
-
-@rule(
-    "Neg Identity Snapshot StopGradient PreventGradient DebugGradientIdentity",
-    linear=[0],
-    spreads=True,
+from tnt_keras.partition.rules.labels import (
+    Labels,
+    along_leading_axes,
+    along_one_label,
+    batchwise,
+    broadcast_labels,
+    cut_inputs,
 )
+from tnt_keras.partition.rules.registry import Decision, Operation, as_they_are, is_total, rule
+from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Rows, Value, known
+
+
+@rule("Neg Identity Snapshot StopGradient PreventGradient", linear=[0], spreads=True)
+@rule("DebugGradientIdentity", linear=[0], spreads=True)
 @rule(
     "Abs Acos Acosh Angle Asin Asinh Atan Atanh Bucketize Ceil CheckNumerics CheckNumericsV2 "
     "ComplexAbs Conj Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 FakeQuantWithMinMaxArgs Floor "
     "Imag Inv Invert IsFinite IsInf IsNan LeakyRelu Lgamma Log Log1p LogicalNot Ndtri "
     "PopulationCount Real Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin Sinh "
-    "Softplus Softsign Sqrt Square Tan Tanh",
-    spreads=True,
-)
-@rule(
+    "Softplus Softsign Sqrt Square Tan Tanh "
     "BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e "
     "BesselY0 BesselY1 Dawsn Expint FresnelCos FresnelSin Spence",
     spreads=True,
 )
 def _of_one(operation: Operation) -> Decision:
     """Leave the output of a function of one element where the input is."""
-    placement = operation.inputs[0].placement
-    return Decision((placement,), (placement,))
+    return as_they_are(operation, operation.inputs[0].placement)
 
 
 @rule(
     "Atan2 ClipByValue Complex Div DivNoNan Equal FloorDiv FloorMod Greater GreaterEqual Less "
     "LessEqual LogicalAnd LogicalOr Maximum Minimum Mod MulNoNan NextAfter NotEqual Pow SelectV2 "
-    "SquaredDifference TruncateDiv TruncateMod Xdivy Xlog1py Xlogy",
-    spreads=True,
-)
-@rule(
+    "SquaredDifference TruncateDiv TruncateMod Xdivy Xlog1py Xlogy "
     "EluGrad InvGrad LeakyReluGrad ReciprocalGrad Relu6Grad ReluGrad RsqrtGrad SeluGrad "
-    "SigmoidGrad SoftplusGrad SoftsignGrad SqrtGrad TanhGrad",
-    spreads=True,
-)
-@rule(
+    "SigmoidGrad SoftplusGrad SoftsignGrad SqrtGrad TanhGrad "
     "ApproximateEqual Betainc BitwiseAnd BitwiseOr BitwiseXor FakeQuantWithMinMaxArgsGradient "
     "FakeQuantWithMinMaxVars Igamma IgammaGradA Igammac LeftShift Polygamma RandomGammaGrad "
     "RightShift Zeta",
@@ -54,39 +47,35 @@ def _of_one(operation: Operation) -> Decision:
 )
 def _with_broadcasting(operation: Operation) -> Decision | None:
     """Align axes from the last one."""
-    shapes = known_shapes(operation)
-    if shapes is None:
-        return None
+    shapes = operation.shapes
     rank = max(map(len, shapes))
     return along_one_label(operation, [broadcast_labels(s) for s in shapes], [range(-rank, 0)])
 
 
-@rule("Add AddV2 AddN Sub", linear=None, spreads=True)
+@rule("Add AddV2 AddN Sub", takes_totals=None, spreads=True)
 def _sums(operation: Operation) -> Decision | None:
     """Leave a sum of totals of one shape a total."""
     values = operation.inputs
     if all(is_total(v) and v.shape == values[0].shape for v in values):
-        return Decision((PARTIAL,) * len(values), (PARTIAL,))
+        return as_they_are(operation, PARTIAL)
     return _with_broadcasting(operation)
 
 
-@rule("Mul", linear=[0, 1], spreads=True)
+@rule("Mul", takes_totals=[0, 1], spreads=True)
 def _product(operation: Operation) -> Decision | None:
     """Leave a total one when it is scaled by finite numbers."""
     first, second = operation.inputs
-    if _scales(operation, total=first, factor=second):
-        return Decision((PARTIAL, REPLICATED), (PARTIAL,))
-    if _scales(operation, total=second, factor=first):
-        return Decision((REPLICATED, PARTIAL), (PARTIAL,))
+    if _scales(operation, first, second) or _scales(operation, second, first):
+        return as_they_are(operation, PARTIAL)
     return _with_broadcasting(operation)
 
 
-@rule("RealDiv", linear=[0], spreads=True)
+@rule("RealDiv", takes_totals=[0], spreads=True)
 def _quotient(operation: Operation) -> Decision | None:
     """Do as for products."""
     total, divisor = operation.inputs
     if _scales(operation, total, divisor) and not np.any(divisor.constant == 0):
-        return Decision((PARTIAL, REPLICATED), (PARTIAL,))
+        return as_they_are(operation, PARTIAL)
     return _with_broadcasting(operation)
 
 
@@ -109,7 +98,7 @@ _WIDER = {
 }
 
 
-@rule("Cast", linear=[0], spreads=True)
+@rule("Cast", takes_totals=[0], spreads=True)
 def _cast(operation: Operation) -> Decision | None:
     """Leave a total one when it is cast to a wider type."""
     [value], [output] = operation.inputs, operation.outputs
@@ -126,45 +115,36 @@ def _bitcast(operation: Operation) -> Decision | None:
     return _of_one(operation)
 
 
-@rule("ZerosLike OnesLike", linear=[0], spreads=True)
+@rule("ZerosLike OnesLike", takes_totals=[0], spreads=True)
 def _filled_like(operation: Operation) -> Decision:
     """Form no totals: their values are not needed."""
     placement = operation.inputs[0].placement
-    return Decision((placement,), (placement if isinstance(placement, Rows) else REPLICATED,))
+    return as_they_are(operation, placement if isinstance(placement, Rows) else REPLICATED)
 
 
-@rule("IdentityN", linear=None)
+@rule("IdentityN", takes_totals=None)
 def _identities(operation: Operation) -> Decision:
-    placements = tuple(value.placement for value in operation.inputs)
-    return Decision(placements, placements)
+    return as_they_are(operation, *(value.placement for value in operation.inputs))
 
 
 @rule("EnsureShape")
 def _ensure_shape(operation: Operation) -> Decision | None:
     """Check the sizes of all axes but that of the rows."""
-    rows, shape = operation.inputs[0].placement, operation.attributes["shape"]
-    if not isinstance(rows, Rows) or shape is None:
-        return None
+    rows, shape = operation.inputs[0].rows, known(operation.attributes["shape"])
     ensured = [None if axis == rows.axis else size for axis, size in enumerate(shape)]
-    return Decision((rows,), (rows,), attributes={"shape": tf.TensorShape(ensured)})
+    return as_they_are(operation, rows, attributes={"shape": tf.TensorShape(ensured)})
 
 
 @rule("Select")
 def _select(operation: Operation) -> Decision | None:
     """Take a condition of the same shape, a scalar, or a vector for the first axis."""
-    shapes = known_shapes(operation)
-    if shapes is None:
-        return None
-    rank = max(map(len, shapes))
-    return along_one_label(operation, [range(len(s)) for s in shapes], [range(rank)])
+    rank = max(map(len, operation.shapes))
+    return along_one_label(operation, [range(len(s)) for s in operation.shapes], [range(rank)])
 
 
 @rule("BiasAdd BiasAddV1")
 def _bias(operation: Operation) -> Decision | None:
-    shapes = known_shapes(operation)
-    if shapes is None:
-        return None
-    axes = range(len(shapes[0]))
+    axes = range(len(operation.shapes[0]))
     return along_one_label(operation, [axes, [channel_axis(operation)]], [axes])
 
 
@@ -175,11 +155,52 @@ def channel_axis(operation: Operation) -> int:
     return operation.inputs[0].rank - 1
 
 
-@rule("FakeQuantWithMinMaxVarsGradient")
+@rule("FakeQuantWithMinMaxVarsPerChannel")
+def _quantization(operation: Operation) -> Decision | None:
+    """Cut any axis but that of the channels, the last one."""
+    return along_leading_axes(operation, 1)
+
+
+@rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
 def _gradient_of_quantization(operation: Operation) -> Decision | None:
-    """Sum the derivatives for the ends of the range over all elements."""
-    shapes = known_shapes(operation)
-    if shapes is None:
+    """Sum the derivatives for the ends of the ranges, of which each channel may have its own."""
+    axes: list[int | None] = [*range(len(operation.shapes[0]))]
+    ends: Labels = []
+    if "PerChannel" in operation.type:
+        axes[-1], ends = None, [None]
+    return along_one_label(operation, [axes, axes, ends, ends], [axes, PARTIAL, PARTIAL])
+
+
+@rule("StringLower StringUpper StringStrip StringLength", spreads=True)
+@rule("StaticRegexReplace StaticRegexFullMatch UnicodeScript UnicodeTranscode", spreads=True)
+@rule("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong", spreads=True)
+@rule("AsString StringToNumber EncodeBase64 DecodeBase64", spreads=True)
+@rule("RegexReplace RegexFullMatch", replicated=[1, 2])
+def _one_string(operation: Operation) -> Decision | None:
+    """Cut strings or numbers; a pattern may follow, and what takes its place."""
+    return along_leading_axes(operation, 0)
+
+
+@rule("Fingerprint", replicated=[1])
+def _fingerprint(operation: Operation) -> Decision | None:
+    """Hash what lies along all axes but the first."""
+    return batchwise(operation, [0])
+
+
+@rule("StringJoin Substr")
+def _with_scalars(operation: Operation) -> Decision | None:
+    """Cut arrays of one shape; scalars are repeated."""
+    first = operation.inputs[operation.with_rows()[0]]
+    arrays = [i for i, value in enumerate(operation.inputs) if value.shape != ()]
+    if any(operation.inputs[i].shape != first.known_shape for i in arrays):
         return None
-    axes = range(len(shapes[0]))
-    return along_one_label(operation, [axes, axes, [], []], [axes, PARTIAL, PARTIAL])
+    return None if first.rows.inner is None else cut_inputs(operation, arrays, first.rows)
+
+
+@rule("LookupTableFindV2", replicated=[2])
+def _look_up(operation: Operation) -> Decision | None:
+    """Cut keys, unless they are arrays and the rows lie within them."""
+    keys, default = operation.inputs[1:]
+    if keys.rows.axis >= len(known(operation.outputs[0].shape)) - default.rank:
+        return None
+    return Decision((HANDLE, keys.rows, REPLICATED), (keys.rows,))

@@ -7,56 +7,36 @@ from __future__ import annotations
 
 import dataclasses
 
-from tnt_keras.partition.placement import PARTIAL, REPLICATED, Placement, Rows
-from tnt_keras.partition.rules.batches import (
+from tnt_keras.partition.rules.labels import (
     along_leading_axes,
     batchwise,
-    placements,
+    cut_inputs,
     rows_of_batch,
-    total_over_batch,
 )
-from tnt_keras.partition.rules.own_filters import (
-    filters_of_own_filters,
-    images_of_own_filters,
-    results_of_own_filters,
-)
-from tnt_keras.partition.rules.registry import Decision, Operation, rule
+from tnt_keras.partition.rules.registry import Decision, Operation, flags, rule
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Rows, Sizes, Unknown, known
 
 
-@rule("Conv2D Conv3D DepthwiseConv2dNative")
-def _convolution(operation: Operation) -> Decision | None:
-    """Cut images, or channels that have filters of their own."""
-    return batchwise(operation, [0]) or results_of_own_filters(operation)
+def _batchwise(types: str, *batches: int) -> None:
+    """Enter operations that take some inputs image by image; others are parameters."""
+    rule(types)(lambda operation: batchwise(operation, batches))
 
 
-@rule("Dilation2D")
-@rule("MaxPool MaxPoolV2 MaxPool3D AvgPool AvgPool3D")
-@rule("SpaceToDepth DepthToSpace ExtractImagePatches ExtractVolumePatches")
-@rule("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea ScaleAndTranslate")
-@rule("ResizeNearestNeighborGrad")
-def _images(operation: Operation) -> Decision | None:
-    """Cut images; whatever follows are parameters: filters, sizes, scales."""
-    return batchwise(operation, [0])
+_batchwise("Dilation2D MaxPool MaxPoolV2 MaxPool3D AvgPool AvgPool3D", 0)
+_batchwise("SpaceToDepth DepthToSpace ExtractImagePatches ExtractVolumePatches", 0)
+_batchwise("ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea ScaleAndTranslate", 0)
+_batchwise("ResizeNearestNeighborGrad", 0)
+_batchwise("ResizeBilinearGrad ResizeBicubicGrad ScaleAndTranslateGrad", 0, 1)
+_batchwise("DrawBoundingBoxes DrawBoundingBoxesV2 CombinedNonMaxSuppression", 0, 1)
+_batchwise("MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2", 0, 1, 2)
+_batchwise("MaxPool3DGrad MaxPool3DGradGrad", 0, 1, 2)
+_batchwise("Dilation2DBackpropInput", 0, 2)  # images and gradients; between them is the filter
 
 
 @rule("Conv")
 def _images_with_batch(operation: Operation) -> Decision | None:
     """Refuse images without a batch, whose axis 0 is their height."""
     return batchwise(operation, [0]) if operation.attributes["batch_dims"] else None
-
-
-@rule("ResizeBilinearGrad ResizeBicubicGrad ScaleAndTranslateGrad")
-@rule("DrawBoundingBoxes DrawBoundingBoxesV2 CombinedNonMaxSuppression")
-def _two_batches(operation: Operation) -> Decision | None:
-    """Cut gradients and images, or images and boxes, or boxes and scores; then come parameters."""
-    return batchwise(operation, [0, 1])
-
-
-@rule("MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2")
-@rule("MaxPool3DGrad MaxPool3DGradGrad")
-def _three_batches(operation: Operation) -> Decision | None:
-    """Cut images, pooled images and gradients; then come sizes of windows."""
-    return batchwise(operation, [0, 1, 2])
 
 
 @rule("MaxPoolWithArgmax MaxPoolGradWithArgmax MaxPoolGradGradWithArgmax")
@@ -67,10 +47,16 @@ def _positions(operation: Operation) -> Decision | None:
     return batchwise(operation, range(len(operation.inputs)))
 
 
+@rule("Conv2D Conv3D DepthwiseConv2dNative")
+def _convolution(operation: Operation) -> Decision | None:
+    """Cut images, or channels that have filters of their own."""
+    return batchwise(operation, [0]) or _with_own_filters(operation, output=2)
+
+
 @rule("Conv2DBackpropInput Conv3DBackpropInputV2", replicated=[0])
 @rule("DepthwiseConv2dNativeBackpropInput", replicated=[0])
 def _gradient_of_images(operation: Operation) -> Decision | None:
-    return _images_of_sizes(operation) or images_of_own_filters(operation)
+    return _images_of_sizes(operation) or _with_own_filters(operation, output=0)
 
 
 @rule("AvgPoolGrad AvgPool3DGrad", replicated=[0])
@@ -88,19 +74,56 @@ def _images_of_sizes(operation: Operation) -> Decision | None:
 @rule("DepthwiseConv2dNativeBackpropFilter", replicated=[1])
 def _gradient_of_filter(operation: Operation) -> Decision | None:
     """Add up over images and gradients, between which is the shape of the filter."""
-    return total_over_batch(operation, [0, 2]) or filters_of_own_filters(operation)
+    return batchwise(operation, [0, 2], PARTIAL) or _with_own_filters(operation, output=1)
 
 
 @rule("Dilation2DBackpropFilter")
 def _gradient_of_dilation_filter(operation: Operation) -> Decision | None:
     """Add up over images and gradients; between them is the filter."""
-    return total_over_batch(operation, [0, 2])
+    return batchwise(operation, [0, 2], PARTIAL)
 
 
-@rule("Dilation2DBackpropInput")
-def _gradient_of_dilation(operation: Operation) -> Decision | None:
-    """Cut images and gradients; between them is the filter."""
-    return batchwise(operation, [0, 2])
+def _with_own_filters(operation: Operation, output: int) -> Decision | None:
+    """Place a convolution in groups, with filters for each row of the batch, or a derivative of it.
+
+    Where a network makes filters for each sample, batch and channels are merged: one image holds
+    the channels of all rows, and each group of channels belongs to one row. So rows are along the
+    channels of images (0) and results (2), and along an axis of the filters (1). In a derivative,
+    the sizes of its `output` stand in the place of that.
+    """
+    shapes = [value.shape for value in operation.inputs][:2]
+    shapes[output : output + 1] = [operation.outputs[0].shape]
+    images, filters = known(shapes[0]), known(shapes[1])
+    if output == 0 and operation.inputs[0].num_elements != len(images):
+        return None
+    placed = _rows_of_own_filters(operation, images, filters)
+    inputs: list[Placement] = [REPLICATED if i == output else rows for i, rows in enumerate(placed)]
+    if any(operation.inputs[i].placement != inputs[i] for i in operation.with_rows()):
+        return None
+    counts = {} if output == 2 else {output: flags(len(known(shapes[output])), placed[output].axis)}
+    return Decision(tuple(inputs[: len(operation.inputs)]), (placed[output],), counts)
+
+
+def _rows_of_own_filters(
+    operation: Operation, images: Sizes, filters: Sizes
+) -> tuple[Rows, Rows, Rows]:
+    """Return where rows are, unless a group of channels would belong to several of them."""
+    axis = 1 if operation.attributes["data_format"].startswith(b"NC") else len(images) - 1
+    channels, depth, num_results = map(known, (images[axis], *filters[-2:]))
+    first = operation.inputs[operation.with_rows()[0]].rows
+    num_groups = first.outer * operation.num_rows
+    is_depthwise = operation.type.startswith("Depthwise")
+    filter_axis = len(filters) - (2 if is_depthwise else 1)
+    if is_depthwise:
+        depth, num_results = 1, channels * num_results
+    if channels % (num_groups * depth) or num_results % num_groups:
+        raise Unknown
+    inner, results = channels // num_groups, num_results // num_groups
+    return (
+        Rows(axis, first.outer, inner),
+        Rows(filter_axis, first.outer, inner if is_depthwise else results),
+        Rows(axis, first.outer, results),
+    )
 
 
 @rule("RGBToHSV HSVToRGB AdjustHue AdjustSaturation")
@@ -118,52 +141,44 @@ def _contrast(operation: Operation) -> Decision | None:
 @rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", replicated=[2, 3])
 def _projection(operation: Operation) -> Decision | None:
     """Cut transforms with the images, unless there is one for all."""
-    transforms = operation.inputs[1].shape
-    if not transforms or transforms[0] is None:
-        return None
-    return batchwise(operation, [0] if transforms[0] == 1 else [0, 1])
+    [num_transforms, *_] = operation.inputs[1].known_shape or (None,)
+    return batchwise(operation, [0] if known(num_transforms) == 1 else [0, 1])
 
 
 @rule("SpaceToBatchND", replicated=[1, 2])
 def _space_to_batch(operation: Operation) -> Decision | None:
     """Make a whole batch of each place in a block, one after the other."""
-    rows, num_places = rows_of_batch(operation, [0]), _places_in_block(operation)
-    if rows is None or num_places is None:
-        return None
-    result = Rows(0, num_places * rows.outer, rows.inner)
-    return Decision(placements(operation, [0], rows), (result,))
+    rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
+    return cut_inputs(operation, [0], rows, Rows(0, num_places * rows.outer, rows.inner))
 
 
 @rule("BatchToSpaceND", replicated=[1, 2])
 def _batch_to_space(operation: Operation) -> Decision | None:
     """Make a place in a block of each whole batch."""
-    rows, num_places = rows_of_batch(operation, [0]), _places_in_block(operation)
-    if rows is None or num_places is None or rows.outer % num_places:
+    rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
+    if rows.outer % num_places:
         return None
-    result = Rows(0, rows.outer // num_places, rows.inner)
-    return Decision(placements(operation, [0], rows), (result,))
+    return cut_inputs(operation, [0], rows, Rows(0, rows.outer // num_places, rows.inner))
+
+
+def _places_in_block(operation: Operation) -> int:
+    return int(known(operation.inputs[1].constant).prod())
 
 
 @rule("FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3")
 def _batch_norm(operation: Operation) -> Decision | None:
     """Refuse to compute statistics, which depend on all rows; given ones are also returned."""
-    rows = rows_of_batch(operation, [0])
-    if rows is None or operation.attributes["is_training"]:
+    if operation.attributes["is_training"]:
         return None
-    statistics: list[Placement] = [REPLICATED] * (len(operation.outputs) - 1)
-    return Decision(placements(operation, [0], rows), (rows, *statistics))
+    rows, num_others = known(rows_of_batch(operation, [0])), len(operation.outputs) - 1
+    return cut_inputs(operation, [0], rows, rows, *[REPLICATED] * num_others)
 
 
 @rule("FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3")
 def _batch_norm_gradient(operation: Operation) -> Decision | None:
     """Add up what is for scale and offset; the last two outputs are empty."""
-    rows = rows_of_batch(operation, [0, 1])
-    if rows is None or operation.attributes["is_training"]:
+    if operation.attributes["is_training"]:
         return None
+    rows = known(rows_of_batch(operation, [0, 1]))
     outputs = (rows, PARTIAL, PARTIAL, REPLICATED, REPLICATED)
-    return Decision(placements(operation, [0, 1], rows), outputs)
-
-
-def _places_in_block(operation: Operation) -> int | None:
-    block = operation.inputs[1].constant
-    return None if block is None else int(block.prod())
+    return cut_inputs(operation, [0, 1], rows, *outputs)

@@ -1,27 +1,28 @@
 """The table of rules: from the type of an operation to the rule that places it.
 
 A rule is a pure function of an `Operation`: type, attributes, and what is known of whole values. It
-knows neither lanes nor ranks, makes nothing and raises nothing. It returns a `Decision`, or None
-for "no": then all inputs are gathered and every rank computes the whole operation, which is right
-for anything.
+knows neither lanes nor ranks, and makes nothing. It returns a `Decision`; or None, or raises
+`Unknown`, for "no": then all inputs are gathered and every rank computes the whole operation, which
+is right for anything.
 
 Before a rule is asked, operands that are declared `replicated` (shapes, axes, indices of positions,
 sizes, seeds, predicates) have become so, and totals (`Partial`) have been reduced, except at inputs
-that are declared `linear`. If all inputs are replicated then, no rule is asked. So a rule sees at
-least one input that has rows, or is a total that it may take.
+that are declared `linear` or `takes_totals`. If all inputs are replicated then, no rule is asked.
+Nor is it if `linear` inputs are totals, and no input has rows: outputs are totals then. So a rule
+sees at least one input that has rows, or is a total that it takes.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.placement import Partial, Placement, Rows, Shape
-from tnt_keras.partition.value import Value
+from tnt_keras.partition.value import PARTIAL, Placement, Rows, Shape, Sizes, Unknown, Value
 
 REAL = frozenset(
     {
@@ -50,6 +51,11 @@ class Operation:
     outputs: tuple[Output, ...]
     num_rows: int  # of the batch, or `ANY_ROWS`
     attributes: Mapping[str, Any]  # types as `tf.DType`, shapes as tuples, strings as bytes
+
+    @property
+    def shapes(self) -> list[Sizes]:
+        """The shapes of all inputs. Raises `Unknown` if one is not known at all."""
+        return [value.known_shape for value in self.inputs]
 
     def with_rows(self) -> list[int]:
         """Return the positions of the inputs that have rows."""
@@ -102,13 +108,32 @@ def rule(
     *,
     replicated: Collection[int] = (),
     linear: Collection[int] | None = (),
+    takes_totals: Collection[int] | None = (),
     spreads: bool = False,
 ) -> Callable[[Rule], Rule]:
-    """Enter a rule into the table for types, separated by white space; see `Entry`."""
+    """Enter a rule into the table for types, separated by white space; see `Entry`.
+
+    Of `linear` inputs that are totals, outputs are totals; with `takes_totals` the rule decides.
+    """
+    is_linear = linear is None or len(linear) > 0
+    totals = linear if is_linear else takes_totals
 
     def enter(function: Rule) -> Rule:
+        @functools.wraps(function)
+        def asked(operation: Operation) -> Decision | None:
+            if (
+                is_linear
+                and not operation.with_rows()
+                and _are_totals(operation, linear, replicated)
+            ):
+                return as_they_are(operation, *[PARTIAL] * len(operation.outputs))
+            try:
+                return function(operation)
+            except Unknown:
+                return None
+
         entry = Entry(
-            function, frozenset(replicated), None if linear is None else frozenset(linear), spreads
+            asked, frozenset(replicated), None if totals is None else frozenset(totals), spreads
         )
         for name in types.split():
             if name in _table:
@@ -117,6 +142,14 @@ def rule(
         return function
 
     return enter
+
+
+def _are_totals(
+    operation: Operation, linear: Collection[int] | None, replicated: Collection[int]
+) -> bool:
+    count = len(operation.inputs)
+    places = linear or {*range(count)} - {i % count for i in replicated}
+    return all(is_total(operation.inputs[i]) for i in places)
 
 
 def entry_of(operation_type: str) -> Entry | None:
@@ -131,4 +164,14 @@ def ruled_types() -> frozenset[str]:
 
 def is_total(value: Value) -> bool:
     """Return whether a value is a sum over lanes that has not been formed yet."""
-    return value.placement == Partial("sum")
+    return value.placement == PARTIAL
+
+
+def as_they_are(operation: Operation, *outputs: Placement, **changes: Any) -> Decision:
+    """Return a decision that takes all inputs as they are."""
+    return Decision(tuple(v.placement for v in operation.inputs), outputs, **changes)
+
+
+def flags(length: int, *true: int) -> tuple[bool, ...]:
+    """Return so many booleans, of which those at some positions are true."""
+    return tuple(i in true for i in range(length))

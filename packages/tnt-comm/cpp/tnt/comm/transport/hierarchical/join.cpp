@@ -50,7 +50,7 @@ HostRanks ranks_of_this_host(const Environment& environment) {
 
 std::unique_ptr<ShmTransport> join_host(const Environment& environment, const Deadline& deadline) {
   return std::make_unique<ShmTransport>(ranks_of_this_host(environment), environment.rank, deadline,
-                                        environment.stall_report_s);
+                                        environment.stall_report_s, environment.start_report_s);
 }
 
 BootstrapPlace bootstrap_place(const Environment& environment) {
@@ -69,7 +69,7 @@ BootstrapPlace bootstrap_place(const Environment& environment) {
           .interface = environment.interface,
           .job_id = environment.job_id,
           .secret = environment.job_secret,
-          .stall_report_s = environment.stall_report_s};
+          .stall_report_s = environment.start_report_s};
 }
 
 /// Starts the network, after everything about it is known that can be known without the others.

@@ -69,12 +69,13 @@ std::string load_text(const std::array<char, kSize>& source) {
 }  // namespace
 
 ControlSegment::ControlSegment(const HostRanks& host, int rank, const Deadline& deadline,
-                               double stall_report_s)
+                               double stall_report_s, double start_report_s)
     : name_(text("/tnt-", host.prefix, "-control")),
       rank_(rank),
       first_rank_(host.first_rank),
       count_(host.count),
       stall_report_s_(stall_report_s),
+      start_report_s_(start_report_s),
       ended_(host.job_id, rank) {
   const bool is_creator = rank == first_rank_;
   if (is_creator) memory_ = SharedMemory::create(name_, num_bytes());
@@ -114,7 +115,7 @@ void ControlSegment::wait_until(const std::function<bool()>& is_reached,
                                 const char* remedy, const Deadline& deadline) {
   const PolledWait wait{.rank = rank_,
                         .deadline = deadline,
-                        .stall_report_s = stall_report_s_,
+                        .stall_report_s = start_report_s_,
                         .complaint = complaint,
                         .remedy = remedy};
   poll_until(wait, [&] {

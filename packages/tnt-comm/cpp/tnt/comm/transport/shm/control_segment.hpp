@@ -33,9 +33,10 @@ struct HostRanks {
 class ControlSegment {
  public:
   /// Blocks until all ranks of the host have joined. Names those that did not in
-  /// its errors and in a report after `stall_report_s`. Does not wait for ranks
+  /// its errors and in a report after `start_report_s`. Does not wait for ranks
   /// whose process has ended.
-  ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s);
+  ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s,
+                 double start_report_s = kStartReportS);
 
   double stall_report_s() const { return stall_report_s_; }
   Doorbell& doorbell_of(int rank) { return record(rank).doorbell; }
@@ -80,6 +81,7 @@ class ControlSegment {
   int first_rank_;
   int count_;
   double stall_report_s_;
+  double start_report_s_;
   EndedRanks ended_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
   std::atomic<bool> has_left_{false};

@@ -74,10 +74,12 @@ class ShmSegment final : public Segment {
 class ShmTransport final : public Transport {
  public:
   /// Collective among all ranks of the host, blocking.
-  ShmTransport(HostRanks host, int rank, const Deadline& deadline, double stall_report_s)
+  ShmTransport(HostRanks host, int rank, const Deadline& deadline, double stall_report_s,
+               double start_report_s = kStartReportS)
       : host_(std::move(host)),
         rank_(rank),
-        control_(std::make_shared<ControlSegment>(host_, rank, deadline, stall_report_s)) {}
+        control_(std::make_shared<ControlSegment>(host_, rank, deadline, stall_report_s,
+                                                  start_report_s)) {}
 
   int rank() const override { return rank_; }
   int size() const override { return host_.count; }

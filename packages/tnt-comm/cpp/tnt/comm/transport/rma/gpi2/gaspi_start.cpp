@@ -190,9 +190,9 @@ void StartWatch::search() {
 
 // With the first result of a search.
 void StartWatch::report() {
-  if (has_reported_ || seconds_since(begin_) < environment_.stall_report_s) return;
+  if (has_reported_ || seconds_since(begin_) < environment_.start_report_s) return;
   if (!absent_ && !addresses_.empty()) return;
-  log_warning(environment_.rank, text("has waited ", environment_.stall_report_s,
+  log_warning(environment_.rank, text("has waited ", environment_.start_report_s,
                                       " s for the other ranks to start GPI-2. ", absence()));
   has_reported_ = true;
 }

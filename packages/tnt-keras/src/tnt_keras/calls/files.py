@@ -1,0 +1,244 @@
+"""Files of several ranks: written whole or not at all, read although the master alone sees them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import pathlib
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tnt_keras.calls.current_call import on_one_rank
+from tnt_keras.calls.messages import allgather, broadcast
+from tnt_keras.calls.together import gather, together
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
+
+_Result = TypeVar("_Result")
+_Path = str | os.PathLike[str]
+_PIECE_BYTES = 64 << 20  # in one message, so that a large file needs little memory
+
+
+def write_atomically(
+    path: _Path,
+    write_to: Callable[[pathlib.Path], None],
+    *,
+    overwrite: bool,
+    on_all_ranks: bool,
+    makes_folders: bool = False,
+) -> None:
+    """Write a file on the master rank, or on all, while the others wait. Collective.
+
+    `write_to` writes it, and perhaps others, under its name in a folder beside its place, from
+    where all are moved: neither a reader nor a run that is killed leaves half a file. A callback
+    that runs on this rank alone writes without the others.
+    """
+    path = pathlib.Path(path)
+    if on_one_rank.get() is not None:
+        write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
+        return
+
+    def write_if_asked() -> None:
+        if on_all_ranks or is_master_rank():
+            write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
+
+    together("write", write_if_asked, subject=os.fspath(path))
+
+
+def write_here(
+    path: pathlib.Path,
+    write_to: Callable[[pathlib.Path], None],
+    *,
+    overwrite: bool,
+    makes_folders: bool,
+) -> None:
+    """Write a file on this rank, whole or not at all, and refuse to replace a folder. Local."""
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists. Pass overwrite=True to replace it.")
+    if makes_folders:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    elif not path.parent.is_dir():
+        raise FileNotFoundError(f"The folder {path.parent} does not exist, to write {path.name}.")
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        try:
+            write_to(pathlib.Path(folder) / path.name)
+        except ValueError as error:  # of Keras, about the name; a user does not know the folder
+            error.args = (str(error).replace(folder, str(path.parent)),)
+            raise
+        # The named file comes last: it may refer to others (shards of weights).
+        sources = sorted(pathlib.Path(folder).iterdir(), key=lambda p: p.name == path.name)
+        for source in sources:
+            _require_no_folder(path.parent / source.name, instead_of=source)
+        for source in sources:
+            _move(source, path.parent / source.name)
+
+
+def _require_no_folder(target: pathlib.Path, instead_of: pathlib.Path) -> None:
+    if target.is_dir() and not instead_of.is_dir():
+        raise IsADirectoryError(
+            errno.EISDIR, "A folder has the name of the file to write, and is kept", str(target)
+        )
+
+
+def _move(source: pathlib.Path, target: pathlib.Path) -> None:
+    """Put a file or folder in its place; what else is in a folder of that name stays there."""
+    if not target.is_dir():
+        os.replace(source, target)
+    elif not target.is_symlink() and _holds_nothing_but(source, target):
+        os.rename(target, source.with_name(f".{source.name}.replaced"))
+        os.rename(source, target)
+    else:
+        for inner in sorted(source.iterdir(), key=pathlib.Path.is_file):
+            _require_no_folder(target / inner.name, instead_of=inner)
+            _move(inner, target / inner.name)
+
+
+def _holds_nothing_but(source: pathlib.Path, target: pathlib.Path) -> bool:
+    """Whether all that the folder `target` holds is in `source` as well, and so replaced."""
+    return all(os.path.lexists(source / path.relative_to(target)) for path in target.rglob("*"))
+
+
+def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
+    """Read on all ranks what the master rank sees under a path. Collective.
+
+    Ranks that see the very same file (in a common file system) read it themselves; to others the
+    master sends its bytes, and `read` gets a temporary copy. What lies elsewhere (`gs://...`) every
+    rank reads there. `path` may be a folder, or an index of weights with its files beside.
+    """
+    subject = os.fsdecode(path)
+    if get_size() == 1 or "://" in subject:
+        return together("read", lambda: read(path), subject=subject)
+
+    def found() -> bytes:
+        return json.dumps([pathlib.Path(path).name, _masters_files(path, read)]).encode()
+
+    of_ranks = gather("files of the master", found, f"could not read {subject}")
+    name, described = json.loads(of_ranks[MASTER_RANK])
+    files = [_File(*fields) for fields in described]
+    sees = _sees(path, files)
+    if all(map(ord, allgather("whether the files are seen", bytes([sees])))):
+        return together("read", lambda: read(path), subject=subject)
+    with _Transfer(path, makes_copy=not sees) as transfer:
+        for file in files:
+            transfer.exchange(file)
+        return together(
+            "read",
+            lambda: read(transfer.readable_path(name)),
+            subject=subject,
+            knows_more=None if sees else MASTER_RANK,  # a copy of the master's
+        )
+
+
+class _File(NamedTuple):
+    """A file, and what distinguishes it from others of its name."""
+
+    name: str  # seen from the folder that holds the path
+    num_bytes: int
+    inode: int
+    modified_ns: int
+
+
+class _Transfer:
+    """Copies of the master's files on ranks that do not see them; removed at the end.
+
+    An error is kept until all ranks have exchanged all bytes, since others wait for this one.
+    """
+
+    def __init__(self, path: _Path, *, makes_copy: bool) -> None:
+        self._path = pathlib.Path(path)
+        self._makes_copy = makes_copy
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._error: OSError | None = None
+
+    def __enter__(self) -> _Transfer:
+        """Make a folder for the copies."""
+        if self._makes_copy:
+            with self._keeping_errors():
+                self._folder = tempfile.TemporaryDirectory(prefix="tarantella-")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Remove the copies."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def exchange(self, file: _File) -> None:
+        """Send a file from the master rank to all others. Collective."""
+        self._write(file, b"")  # files may be empty
+        for begin in range(0, file.num_bytes, _PIECE_BYTES):
+            piece = np.zeros(min(_PIECE_BYTES, file.num_bytes - begin), np.uint8)
+            if is_master_rank():
+                self._read(file, begin, piece)
+            self._write(file, broadcast("bytes of a file", [piece])[0].tobytes())
+
+    def readable_path(self, name: str) -> pathlib.Path:
+        """Return where this rank reads the master's file; raise what went wrong before. Local."""
+        if self._error is not None:
+            raise self._error
+        return self._path if self._folder is None else self._target(name)
+
+    def _target(self, name: str) -> pathlib.Path:
+        assert self._folder is not None
+        return pathlib.Path(self._folder.name) / name
+
+    def _read(self, file: _File, begin: int, piece: np.ndarray[Any, Any]) -> None:
+        with self._keeping_errors(), open(self._path.parent / file.name, "rb") as stream:
+            stream.seek(begin)
+            if stream.readinto(piece.data) != len(piece):
+                raise OSError(f"{self._path.parent / file.name} was changed while it was read.")
+
+    def _write(self, file: _File, piece: bytes) -> None:
+        if self._folder is None or self._error is not None:
+            return
+        with self._keeping_errors():
+            target = self._target(file.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with open(target, "ab") as stream:
+                stream.write(piece)
+
+    @contextlib.contextmanager
+    def _keeping_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            self._error = self._error or error
+
+
+def _masters_files(path: _Path, read: Callable[[_Path], Any]) -> list[_File]:
+    """Return, on the master, the files that are read; a missing one is an error of the reader."""
+    if not is_master_rank():
+        return []
+    if not os.path.exists(path):
+        read(path)
+    return _files_of(path)
+
+
+def _files_of(path: _Path) -> list[_File]:
+    """Return the files that are read together with one, or are in a folder."""
+    path = pathlib.Path(path)
+    names = [path.name]
+    if path.is_dir():
+        below = sorted(file for file in path.rglob("*") if file.is_file())
+        names = [str(file.relative_to(path.parent)) for file in below]
+    elif path.name.endswith("weights.json"):
+        shards = json.loads(path.read_text())["weight_map"].values()
+        of_shards = {name for shard in shards for name in np.atleast_1d(shard).tolist()}
+        names += sorted(path.with_name(name).name for name in of_shards)  # no other folders
+    return [_describe(path.parent, name) for name in names]
+
+
+def _describe(folder: pathlib.Path, name: str) -> _File:
+    status = os.stat(folder / name)
+    return _File(name, status.st_size, status.st_ino, status.st_mtime_ns)
+
+
+def _sees(path: _Path, files: list[_File]) -> bool:
+    """Return whether the path leads to the very files of the master."""
+    try:
+        return _files_of(path) == files
+    except Exception:  # whatever is wrong with it, the master has read its own
+        return False

@@ -1,0 +1,164 @@
+"""Operations along axes, whose elements they reduce, or make depend on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import tensorflow as tf
+
+from tnt_keras.partition.rules.elementwise import channel_axis
+from tnt_keras.partition.rules.labels import Labels, along_one_label, broadcast_labels
+from tnt_keras.partition.rules.registry import (
+    REAL,
+    Decision,
+    Operation,
+    as_they_are,
+    is_total,
+    rule,
+)
+from tnt_keras.partition.value import PARTIAL, Partial, known
+
+_OVER_LANES = {"Max": "max", "Min": "min", "Prod": "prod", "All": "and", "Any": "or"}
+
+_COMPARABLE = REAL | {tf.bool}
+
+
+@rule("Sum Mean", replicated=[1], takes_totals=[0])
+def _sum_or_mean(operation: Operation) -> Decision | None:
+    """Make totals, and leave totals what they are; but not of quotients of integers."""
+    value = operation.inputs[0]
+    is_mean = operation.type == "Mean"
+    if is_mean and not (value.dtype.is_floating or value.dtype.is_complex):
+        return _reduced(operation, total=None)
+    if is_total(value):
+        return as_they_are(operation, PARTIAL)
+    return _reduced(operation, total=PARTIAL, weighted=is_mean)
+
+
+@rule("Max Min Prod All Any", replicated=[1])
+def _other_reduction(operation: Operation) -> Decision | None:
+    """Reduce the rows of each lane; lanes are reduced where the value is read."""
+    is_comparable = operation.inputs[0].dtype in _COMPARABLE
+    return _reduced(operation, Partial(_OVER_LANES[operation.type]) if is_comparable else None)
+
+
+@rule("EuclideanNorm ArgMax ArgMin", replicated=[1])
+def _reduction_without_rows(operation: Operation) -> Decision | None:
+    """Refuse reductions over rows: they do not follow from those of the lanes."""
+    return _reduced(operation, total=None)
+
+
+def _reduced(
+    operation: Operation, total: Partial | None, weighted: bool = False
+) -> Decision | None:
+    """Return the decision for axes that are an operation's second input."""
+    value, axes = operation.inputs
+    rank = value.rank
+    reduced = {int(axis) % rank for axis in np.ravel(known(axes.constant))}
+    keeps = operation.attributes.get("keep_dims", False)
+    left = [None if a in reduced else a for a in range(rank) if keeps or a not in reduced]
+    return along_one_label(operation, [range(rank), []], [left], total=total, weighted=weighted)
+
+
+@rule("L2Loss")
+def _half_of_squares(operation: Operation) -> Decision:
+    return as_they_are(operation, PARTIAL)
+
+
+@rule("BiasAddGrad")
+def _gradient_of_bias(operation: Operation) -> Decision | None:
+    """Sum over all axes but that of the channels."""
+    axes = range(len(operation.shapes[0]))
+    return along_one_label(operation, [axes], [[channel_axis(operation)]], total=PARTIAL)
+
+
+@rule("Bincount DenseBincount", replicated=[1])
+def _counts(operation: Operation) -> Decision | None:
+    """Count all elements, or sum their weights; or in each row of a matrix, if it is dense."""
+    values, _, weights = operation.shapes
+    axes = range(len(values))
+    is_by_row = operation.type == "DenseBincount" and len(values) == 2
+    is_sum = not operation.attributes.get("binary_output", False)
+    return along_one_label(
+        operation,
+        [axes, [], [] if 0 in weights else axes],
+        [[0, None] if is_by_row else [None]],
+        total=PARTIAL if is_sum else None,
+    )
+
+
+@rule("InTopK InTopKV2")
+def _in_top_k(operation: Operation) -> Decision | None:
+    inputs: list[Labels] = [[0, None], [0], []]
+    return along_one_label(operation, inputs[: len(operation.inputs)], [[0]])
+
+
+@rule("Softmax LogSoftmax TopKV2 FFT IFFT RFFT IRFFT", replicated=[1])
+@rule("FFT2D IFFT2D RFFT2D IRFFT2D FFT3D IFFT3D RFFT3D IRFFT3D", replicated=[1])
+def _along_last(operation: Operation) -> Decision | None:
+    num_axes = next((n for n in (2, 3) if operation.type.endswith(f"FFT{n}D")), 1)
+    return _beside(operation, range(-num_axes, 0))
+
+
+@rule("Roll", replicated=[1, 2])
+@rule("Cumsum Cumprod CumulativeLogsumexp", replicated=[1])
+def _along_given(operation: Operation) -> Decision | None:
+    """Take the axes from the last input."""
+    return _beside(operation, np.ravel(known(operation.inputs[-1].constant)))
+
+
+@rule("Reverse ReverseV2", replicated=[1], linear=[0])
+def _reversal(operation: Operation) -> Decision | None:
+    """Take axes by their numbers, or as one bool for each."""
+    axes = known(operation.inputs[1].constant)
+    return _beside(operation, np.flatnonzero(axes) if axes.dtype == np.bool_ else axes)
+
+
+def _beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
+    """Return the decision for rows along no given axis, of the first input and all outputs."""
+    rank = operation.inputs[0].rank
+    taken = {int(axis) % rank for axis in axes}
+    labels = [None if axis in taken else axis for axis in range(rank)]
+    operands: list[list[int | None]] = [[] for _ in operation.inputs[1:]]
+    return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
+
+
+@rule("ReverseSequence")
+def _reversal_of_sequences(operation: Operation) -> Decision | None:
+    """Cut the lengths as the batch."""
+    rank = len(operation.shapes[0])
+    along, batch = (operation.attributes[name] % rank for name in ("seq_dim", "batch_dim"))
+    labels = [None if axis == along else axis for axis in range(rank)]
+    return along_one_label(operation, [labels, [batch]], [labels])
+
+
+@rule("SoftmaxCrossEntropyWithLogits")
+def _cross_entropy(operation: Operation) -> Decision | None:
+    """Broadcast logits and probabilities."""
+    rows = [[*broadcast_labels(shape[:1]), None] for shape in operation.shapes]
+    return along_one_label(operation, rows, [[-1], [-1, None]])
+
+
+@rule("SparseSoftmaxCrossEntropyWithLogits")
+def _cross_entropy_of_labels(operation: Operation) -> Decision | None:
+    """Cut the numbers of the classes as the logits."""
+    return along_one_label(operation, [[0, None], [0]], [[0], [0, None]])
+
+
+@rule("LRN LRNGrad")
+def _normalization_of_channels(operation: Operation) -> Decision | None:
+    axes = [0, 1, 2, None]
+    return along_one_label(operation, [axes] * len(operation.inputs), [axes])
+
+
+@rule("NthElement")
+def _nth_element(operation: Operation) -> Decision | None:
+    axes = range(len(operation.shapes[0]) - 1)
+    return along_one_label(operation, [[*axes, None], []], [axes])
+
+
+@rule("LowerBound UpperBound")
+def _places_in_sorted(operation: Operation) -> Decision | None:
+    """Cut the sorted numbers of each row as its values."""
+    return along_one_label(operation, [[0, None], [0, 1]], [[0, 1]])

@@ -1,1 +1,0 @@
-"""From facts to findings, by pure functions."""
