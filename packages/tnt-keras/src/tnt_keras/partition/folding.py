@@ -24,9 +24,9 @@ from tnt_keras.partition.value import (
     Value,
     are_alike,
     constant,
-    counts_rows,
     in_example,
     integers,
+    is_symbolic,
     multiple,
     quotient,
 )
@@ -181,14 +181,14 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
         found = None if None in numbers else compute(*numbers)
         found = None if found is None else multiple(found)
         is_exact = found is not None and dtype.min <= found <= dtype.max
-        return found if is_exact or counts_rows(found) else None
+        return found if is_exact or is_symbolic(found) else None
 
     return tuple(map(computed, *(np.ravel(each).tolist() for each in operands)))
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
     """Return the elements of an operation that computes each of them by itself."""
-    if any(counts_rows(e) for v in inputs for e in v.elements or ()):
+    if any(is_symbolic(e) for v in inputs for e in v.elements or ()):
         return _of_multiples(node, inputs)
     arrays, unknown = [], []
     for value, tensor in zip(inputs, node.operation.inputs, strict=True):

@@ -22,8 +22,8 @@ from tnt_keras.partition.value import (
     Element,
     ListOf,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Value,
     fits,
     integers,
@@ -73,7 +73,7 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
 
 
 def _new(node: Node, inputs: Sequence[Value]) -> Placed:
-    # Elements of lanes have other shapes than whole ones: what is put in says its shape itself.
+    # Elements of replicas have other shapes than whole ones: what is put in says its shape itself.
     decision = Decision(
         (REPLICATED,) * len(inputs), (ListOf(None),), constants={0: np.asarray(_ANY_SHAPE)}
     )
@@ -131,7 +131,7 @@ def _from_tensor(node: Node, inputs: Sequence[Value]) -> Placed:
     tensor = inputs[0]
     demand = _storable(tensor.placement)
     element: Placement = demand
-    if isinstance(demand, Rows):
+    if isinstance(demand, Sharded):
         if demand.axis == 0:
             demand = element = REPLICATED
         else:
@@ -220,7 +220,7 @@ def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     if len(node.dtypes) != 1 or held.element is None:
         return None
     item = _item(held, _element_of(held) or REPLICATED, held.element.shape, node.dtypes[0])
-    # What an optional holds in a lane has another shape than the whole.
+    # What an optional holds in a replica has another shape than the whole.
     attributes = {"output_shapes": [tf.TensorShape(None)]}
     decision = Decision((held.placement,), (item.placement,), attributes=attributes)
     return decision, [item]
@@ -270,7 +270,7 @@ def _held_together(held: Value, item: Value) -> Placement:
     element, placement = _element_of(held), _storable(item.placement)
     if element is None or element == placement:
         return placement
-    # A list is brought elsewhere by way of one tensor, for which elements need one shape.
+    # A list is resharded elsewhere by way of one tensor, for which elements need one shape.
     if held.element is None or held.element.shape != item.shape or item.shape is None:
         return REPLICATED
     return join(element, placement)
@@ -281,8 +281,8 @@ def _without_constant(element: Element | None) -> Element | None:
 
 
 def _storable(placement: Placement) -> Placement:
-    """Return the placement in which a list can hold a value. Of a total it holds addends."""
-    if isinstance(placement, Rows) or placement == PARTIAL or isinstance(placement, ListOf):
+    """Return the placement in which a list can hold a value. Of a total it holds partial sums."""
+    if isinstance(placement, Sharded) or placement == PARTIAL or isinstance(placement, ListOf):
         return placement
     return REPLICATED
 
@@ -299,7 +299,7 @@ def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Sh
 
 def stacked(element: Placement) -> Placement:
     """Return the placement of the tensor in which the elements of a list are stacked."""
-    return element.on_axis(element.axis + 1) if isinstance(element, Rows) else element
+    return element.on_axis(element.axis + 1) if isinstance(element, Sharded) else element
 
 
 def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:
@@ -319,6 +319,6 @@ def _decision(
     demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
     counts = {}
     operand = inputs[-1]
-    if isinstance(element, Rows) and operand.shape not in ((), None):
+    if isinstance(element, Sharded) and operand.shape not in ((), None):
         counts = {len(inputs) - 1: [a == element.axis for a in range(operand.shape[0] or 0)]}
     return Decision(demands, tuple(v.placement for v in outputs), counts_rows=counts)

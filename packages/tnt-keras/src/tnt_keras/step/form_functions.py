@@ -11,7 +11,15 @@ import tensorflow as tf
 from tnt_keras.calls.errors import MARK_OF_CHECKS
 from tnt_keras.exchange.step_channels import StepChannels
 from tnt_keras.exchange.step_exchange import StepExchange
-from tnt_keras.partition import REPLICATED, Input, Lanes, PartitionedStep, Request, Rows, build
+from tnt_keras.partition import (
+    REPLICATED,
+    Input,
+    PartitionedStep,
+    Replicas,
+    Request,
+    Sharded,
+    build,
+)
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch_forms import Form, Unknown
@@ -69,7 +77,7 @@ class FormFunctions:
                 tf.shape(tensor, tf.int64)[axis]
                 for given, tensor in zip(self.inputs, tensors, strict=False)
                 for axis, known in enumerate(given.shape or ())
-                if known is None and given.placement != Rows(axis)
+                if known is None and given.placement != Sharded(axis)
             ]
             num_rows = tensors[-1] if self.is_for_any_rows else self.num_rows or size
             exchanges.append(CheckedExchange(channels, [num_rows, *unknown]))
@@ -78,11 +86,11 @@ class FormFunctions:
         built = build(
             trace.traced,
             self.inputs,
-            Lanes(get_rank(), 1, size),
+            Replicas(get_rank(), 1, size),
             None if isinstance(self.num_rows, Unknown) else self.num_rows or size,
             make_exchange,
             accumulators=trace.accumulations.variables,
-            addends_of=self.added,
+            partial_sums_of=self.added,
             decide=trace.accumulations.decide(are_updates),
             draws_own_rows=self.owner.options.draws == "local",
         )
@@ -133,7 +141,7 @@ def inputs_of(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -
             sizes_of_example = [s.example if isinstance(s, Unknown) else s for s in sizes]
             known = tuple(size for size in sizes_of_example if size is not None)
             example = known if len(known) == len(sizes) else None
-            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), example))
+            inputs.append(Input(shape, REPLICATED if is_whole else Sharded(0), example))
             continue
         for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
             is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE

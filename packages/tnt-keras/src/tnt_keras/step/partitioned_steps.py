@@ -94,7 +94,7 @@ class PartitionedSteps:
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
         try:
-            result, addends = function.with_addends(*tensors)
+            result, addends = function.with_partial_sums(*tensors)
         except tf.errors.OpError as error:
             if not function.alone.isdisjoint(_FAILED_NODES.findall(str(error))):
                 give_up(error)
