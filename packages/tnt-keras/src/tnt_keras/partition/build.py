@@ -17,7 +17,7 @@ from tnt_keras.partition.graph import Decide, Edge, FlatGraph, Node, past_aliase
 from tnt_keras.partition.operations import uncollected
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.random_ops import is_seeded, own_draws
-from tnt_keras.partition.reshard import Exchange, Layout, NoExchange, Replicas
+from tnt_keras.partition.reshard import BatchSharding, Exchange, NoExchange, Replicas
 from tnt_keras.partition.schedule import Schedule, arguments_of, run_in_order
 from tnt_keras.partition.traced import TracedStep
 from tnt_keras.partition.value import (
@@ -157,7 +157,7 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     kept: list[Any] = []
 
     def effects() -> None:
-        emitter = Emitter(Layout(Replicas(0, 1, 1), 1), NoExchange(), kept.append)
+        emitter = Emitter(BatchSharding(Replicas(0, 1, 1), 1), NoExchange(), kept.append)
         tensors = [*[[]] * num_inputs, *_captured_here(traced)]
         run_in_order(emitter, plan, arguments_of(plan, tensors))
 
@@ -224,9 +224,9 @@ def _function(
     updates = _updates(traced, plan.flat)
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        layout = Layout(replicas, tensors[-1] if num_rows is None else num_rows)
+        sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         exchange = make_exchange(tensors)
-        emitter = Emitter(layout, exchange, built.keep, updates, built.own_draws)
+        emitter = Emitter(sharding, exchange, built.keep, updates, built.own_draws)
         emitter.draw_counters = counters
         flat = iter(tensors)
         parts = [[next(flat) for _ in _local_shapes(value, replica_rows)] for value in given]

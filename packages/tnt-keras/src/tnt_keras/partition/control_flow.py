@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -62,12 +62,11 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
     from there to replicated. What is known of its shape and value can only shrink. So there is a
     last round.
     """
-    body_graph = _body_graph(analysis, node, "body")
-    condition_graph = _body_graph(analysis, node, "cond")
+    [body_graph], [condition_graph] = (_graphs(analysis, node, name) for name in ("body", "cond"))
     variables = [
         _invariant(value, edge == (argument, 0))
         for value, edge, argument in zip(
-            inputs, _sources(body_graph), body_graph.arguments, strict=True
+            inputs, map(past_aliases, body_graph.outputs), body_graph.arguments, strict=True
         )
     ]
     sums = _accumulators(body_graph, condition_graph)
@@ -86,7 +85,7 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
             moves[i] += old.placement != new.placement
             if moves[i] > 3:  # it goes round in circles
                 after[i] = new.placed(REPLICATED)
-        if all(_is_same(a, b) for a, b in zip(variables, after, strict=True)):
+        if [*map(_known_of, variables)] == [*map(_known_of, after)]:
             break
         variables = after
     else:
@@ -129,27 +128,19 @@ def _in_loop(before: Placement, after: Placement) -> Placement:
     return join(before, after)
 
 
-def _is_same(first: Value, second: Value) -> bool:
+def _known_of(value: Value) -> tuple[Any, ...]:
+    """Return what is known of a value, to be compared."""
     return (
-        first.placement == second.placement
-        and first.shape == second.shape
-        and (first.constant is None) == (second.constant is None)
-        and first.elements == second.elements
-        and (first.example is None) == (second.example is None)
-        and first.example_shape == second.example_shape
-        and (first.length, first.example_length) == (second.length, second.example_length)
-        and _is_same_element(first.element, second.element)
+        *(value.placement, value.shape, value.constant is None),
+        *(value.elements, value.example is None, value.example_shape),
+        *(value.length, value.example_length, _known_of_element(value.element)),
     )
 
 
-def _is_same_element(first: Element | None, second: Element | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    return (
-        first.shape == second.shape
-        and (first.constant is None) == (second.constant is None)
-        and _is_same_element(first.element, second.element)
-    )
+def _known_of_element(element: Element | None) -> Any:
+    if element is None:
+        return None
+    return element.shape, element.constant is None, _known_of_element(element.element)
 
 
 def _invariant(value: Value, is_kept: bool) -> Value:
@@ -157,11 +148,6 @@ def _invariant(value: Value, is_kept: bool) -> Value:
     if is_kept or isinstance(value.placement, Handle):
         return value
     return dataclasses.replace(value, constant=None, elements=None, example=None)
-
-
-def _sources(flat: FlatGraph) -> list[Edge]:
-    """Return where the outputs of a graph come from, past operations that do nothing."""
-    return [past_aliases(edge) for edge in flat.outputs]
 
 
 def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
@@ -173,7 +159,7 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
                 for edge in {past_aliases(e) for e in node.inputs}:
                     readers[edge] = readers.get(edge, 0) + 1
     found = set()
-    for i, (node, _) in enumerate(_sources(body)):
+    for i, (node, _) in enumerate(map(past_aliases, body.outputs)):
         argument = body.arguments[i], 0
         adds = node.type in ("AddV2", "AddN") and argument in [past_aliases(e) for e in node.inputs]
         if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
@@ -183,7 +169,7 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
 
 def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch:
     arguments = inputs[1:]
-    graphs = [g for name in _BRANCHES[node.type] for g in _branches(analysis, node, name)]
+    graphs = [g for name in _BRANCHES[node.type] for g in _graphs(analysis, node, name)]
     # Shapes may be wrong in a branch that these sizes never take.
     bodies = [analysis.body(g, arguments) for g in _taken(graphs, inputs[0], node.type)]
     outputs = []
@@ -216,14 +202,10 @@ def _of_any(results: Sequence[Value], num_rows: int) -> Value:
     return fitting(Value(placement, shape, first.dtype, element=element), num_rows)
 
 
-def _branches(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
+def _graphs(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
     functions = node.attributes[attribute]
     functions = functions if isinstance(functions, list) else [functions]
     return [analysis.flat(function_of(node, f.name).graph) for f in functions]
-
-
-def _body_graph(analysis: Analysis, node: Node, attribute: str) -> FlatGraph:
-    return analysis.flat(function_of(node, node.attributes[attribute].name).graph)
 
 
 def _region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Region:

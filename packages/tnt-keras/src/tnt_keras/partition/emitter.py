@@ -17,7 +17,14 @@ from tnt_keras.partition.lists import stacked
 from tnt_keras.partition.operations import ADDITIONS, attribute, create, is_handle, sum_of
 from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.random_ops import is_draw, own_key, rows_of_draw
-from tnt_keras.partition.reshard import Count, Exchange, Layout, NoExchange, Request, local_sizes
+from tnt_keras.partition.reshard import (
+    BatchSharding,
+    Exchange,
+    NoExchange,
+    NumRows,
+    Request,
+    scaled,
+)
 from tnt_keras.partition.value import (
     PARTIAL,
     PER_REPLICA,
@@ -71,14 +78,14 @@ class Emitter:
 
     def __init__(
         self,
-        layout: Layout,
+        sharding: BatchSharding,
         exchange: Exchange,
         keep: Callable[[Any], None],
         updates: frozenset[Node] = frozenset(),
         own_draws: frozenset[Node] = frozenset(),
         scope: str = "",
     ) -> None:
-        self.layout = layout
+        self.sharding = sharding
         self.exchange = exchange
         self.keep = keep
         self.blocked: list[Request] = []  # exchanges that block, in this graph and in bodies
@@ -91,16 +98,16 @@ class Emitter:
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
-    def of_body(self, layout: Layout) -> Emitter:
+    def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
         inner = copy.copy(self)
-        inner.layout, inner.operations = layout, {}
+        inner.sharding, inner.operations = sharding, {}
         inner.draw_counters, inner._constants, inner._scope = {}, {}, ""
         return inner
 
-    def of_replica(self, layout: Layout, scope: str) -> Emitter:
+    def of_replica(self, sharding: BatchSharding, scope: str) -> Emitter:
         """Return the emission for a local region in one replica, whose rows are the whole batch."""
-        return Emitter(layout, NoExchange(), self.keep, scope=f"{scope}/")
+        return Emitter(sharding, NoExchange(), self.keep, scope=f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
@@ -128,11 +135,11 @@ class Emitter:
         parts = emitted.tensors[value.placement]
         match value.placement:
             case Sharded() as rows:
-                kind, tensor = "gather", self.layout.rows_first(parts, value.shape, rows)
+                kind, tensor = "gather", self.sharding.rows_first(parts, value.shape, rows)
             case Partial(reduction):
-                kind, tensor = reduction, self.layout.reduced(parts, reduction)
+                kind, tensor = reduction, self.sharding.reduced(parts, reduction)
             case _:
-                kind, tensor = "sum", self.layout.reduced(self.layout.weighted(parts), "sum")
+                kind, tensor = "sum", self.sharding.reduced(self.sharding.weighted(parts), "sum")
         name = node.name if node is not None else "output"
         is_update = is_last and node in self._updates
         self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
@@ -141,16 +148,16 @@ class Emitter:
     def partial_sum(self, emitted: Emitted) -> tf.Tensor:
         """Return the partial sum of this process, or its share `k / N` of a replicated value."""
         if emitted.value.placement == PARTIAL:
-            return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
+            return self.sharding.reduced(emitted.tensors[PARTIAL], "sum")
         [whole] = self.reshard(emitted, REPLICATED)
-        share = self.layout.share(sum(self.layout.replica_rows), tf.float64)
+        share = self.sharding.share(sum(self.sharding.replica_rows), tf.float64)
         return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
 
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
         """Note the result of the exchange of a value."""
         value = emitted.value
         if isinstance(value.placement, Sharded):
-            result = self.layout.whole(result, value.shape, value.placement)
+            result = self.sharding.whole(result, value.shape, value.placement)
         emitted.tensors[REPLICATED] = [_with_shape(result, static(value.shape))]
 
     def reshard_all(
@@ -172,7 +179,7 @@ class Emitter:
         if isinstance(held, ListOf) and isinstance(placement, ListOf):
             return self._list(emitted, held, placement)
         if held == PER_REPLICA and placement == PARTIAL:
-            return self.layout.weighted(emitted.tensors[PER_REPLICA])
+            return self.sharding.weighted(emitted.tensors[PER_REPLICA])
         if self.needs_exchange(emitted, placement):
             self.received(emitted, self.blocking(self.request(emitted)))
         if placement == REPLICATED:
@@ -180,7 +187,7 @@ class Emitter:
         if isinstance(placement, Sharded):
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
-            return self.layout.operands(self.reshard(emitted, REPLICATED)[0], placement.reduction)
+            return self.sharding.operands(self.reshard(emitted, REPLICATED)[0], placement.reduction)
         raise AssertionError(f"{describe(emitted.value)} cannot become {placement}")
 
     def _whole(self, emitted: Emitted) -> tf.Tensor:
@@ -198,16 +205,16 @@ class Emitter:
         value = emitted.value
         if REPLICATED not in emitted.tensors:
             if value.constant is not None:
-                arrays = self.layout.cut_array(value.constant, rows)
+                arrays = self.sharding.cut_array(value.constant, rows)
                 return [self.constant(a, value.dtype) for a in arrays]
             if emitted.source is not None:
                 parts = self._computed_rows(emitted, *emitted.source, rows)
                 if parts is not None:
                     return parts
-        parts = self.layout.cut(self.reshard(emitted, REPLICATED)[0], rows)
+        parts = self.sharding.cut(self.reshard(emitted, REPLICATED)[0], rows)
         return [
-            _with_shape(part, self.layout.part_shape(value.shape, rows, k))
-            for part, k in zip(parts, self.layout.replica_rows, strict=True)
+            _with_shape(part, self.sharding.part_shape(value.shape, rows, k))
+            for part, k in zip(parts, self.sharding.replica_rows, strict=True)
         ]
 
     def _computed_rows(
@@ -217,7 +224,7 @@ class Emitter:
             return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
             operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
-            return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
+            return rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
         placements = step.operand_placements(rows)
         return (
             None if placements is None else self.compute(step.of_rows(rows, placements), inputs)[0]
@@ -229,7 +236,7 @@ class Emitter:
         [common] = self.reshard(key, REPLICATED)
         own = [
             tf.bitwise.bitwise_xor(common, tf.constant(own_key(replica), common.dtype))
-            for replica in self.layout.replicas.numbers
+            for replica in self.sharding.replicas.numbers
         ]
         folded = Emitted(key.value.placed(PER_REPLICA), own, key.node)
         placements = (REPLICATED, PER_REPLICA, *step.decision.inputs[2:])
@@ -239,7 +246,7 @@ class Emitter:
         """Return a list with its elements in a placement, by way of one tensor of all elements."""
         handles, element = emitted.tensors[held], emitted.value.element
         if held.element is None:
-            return handles * (1 if is_shared(placement) else self.layout.replicas.count)
+            return handles * (1 if is_shared(placement) else self.sharding.replicas.count)
         if placement.element is None or placement.element == held.element:
             return handles
         if is_shared(held) and is_shared(placement):
@@ -252,7 +259,7 @@ class Emitter:
                 f"A list of {held.element} cannot become one of {placement.element}, in {where}."
             )
         replicas = zip(
-            handles, [None] if is_shared(held) else self.layout.replica_rows, strict=True
+            handles, [None] if is_shared(held) else self.sharding.replica_rows, strict=True
         )
         if element.is_optional:
             return self._optional(emitted, held.element, placement.element, replicas)
@@ -280,7 +287,7 @@ class Emitter:
         emitted: Emitted,
         held: Placement,
         wanted: Placement,
-        replicas: Iterable[tuple[tf.Tensor, Count | None]],
+        replicas: Iterable[tuple[tf.Tensor, NumRows | None]],
     ) -> list[tf.Tensor]:
         """Return an optional with what it holds in a placement."""
         element = known(emitted.value.element)
@@ -288,7 +295,7 @@ class Emitter:
             tf.raw_ops.OptionalGetValue(
                 optional=optional,
                 output_types=[element.dtype],
-                output_shapes=[tf.TensorShape(self.layout.part_shape(element.shape, held, k))],
+                output_shapes=[tf.TensorShape(self.sharding.part_shape(element.shape, held, k))],
             )[0]
             for optional, k in replicas
         ]
@@ -359,15 +366,15 @@ class Emitter:
         numbers: Sequence[int | None],
         value: Value,
         counts: Sequence[bool] | None = None,
-        k: Count | None = None,
+        k: NumRows | None = None,
     ) -> tf.Tensor:
-        """Return known integers in the place of a value, see `Layout.integers`."""
+        """Return known integers in the place of a value, see `BatchSharding.integers`."""
         sizes, dtype = [size or 0 for size in value.shape or ()], value.dtype
         key = dtype, tuple(sizes), tuple(numbers), tuple(counts or ()), id(k)
         if key in self._constants:
             return self._constants[key]
         with tf.control_dependencies(None), tf.device("CPU:0"):
-            local = self.layout.integers([n or 0 for n in numbers], counts, k)
+            local = self.sharding.integers([n or 0 for n in numbers], counts, k)
             if not any(map(tf.is_tensor, local)):
                 array = np.asarray(local, dtype.as_numpy_dtype)
                 return self.constant(array.reshape(sizes), dtype)
@@ -382,16 +389,16 @@ class Emitter:
         self._constants[key] = made
         return made
 
-    def _replicas(self) -> list[tuple[Count | None, str]]:
+    def _replicas(self) -> list[tuple[NumRows | None, str]]:
         """Return, for each replica, its number of rows and the suffix of its operations' names."""
-        rows = self.layout.replica_rows
+        rows = self.sharding.replica_rows
         if len(rows) == 1:
             return [(rows[0], "")]
         return [
-            (k, f"/replica_{v}") for k, v in zip(rows, self.layout.replicas.numbers, strict=True)
+            (k, f"/replica_{v}") for k, v in zip(rows, self.sharding.replicas.numbers, strict=True)
         ]
 
-    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: Count | None) -> tf.Tensor:
+    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: NumRows | None) -> tf.Tensor:
         decision, value = step.decision, step.inputs[i]
         replaced = decision.constants.get(i)
         if i not in decision.counts_rows or k is None:
@@ -405,14 +412,17 @@ class Emitter:
         size = local_size(rows, k) if isinstance(rows, Sharded) else None
         if step.node.type == "Reshape" and size is not None:  # also in the place of -1
             return tf.where(tf.constant(list(counts)), tf.cast(size, value.dtype), tensor)
-        return local_sizes(tensor, counts, self.layout.num_rows, k)
+        flags = tf.constant(list(counts) if tensor.shape.rank else counts[0])
+        return scaled(tensor, flags, self.sharding.num_rows, k)
 
-    def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: Count | None) -> list[tf.Tensor]:
+    def _outputs(
+        self, step: Compute, tensors: list[tf.Tensor], k: NumRows | None
+    ) -> list[tf.Tensor]:
         """Check the shapes of a replica's outputs, and return the outputs, weighted if demanded."""
         result = []
         for tensor, value in zip(tensors, step.outputs, strict=True):
             if not is_handle(value.dtype):
-                expected = self.layout.part_shape(value.shape, value.placement, k)
+                expected = self.sharding.part_shape(value.shape, value.placement, k)
                 if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
                     raise PartitionError(
                         f"Operation {step.node.name!r} of type {step.node.type} gives "
@@ -423,7 +433,7 @@ class Emitter:
                 tensor = _with_shape(tensor, expected)
                 is_partial_sum = isinstance(value.placement, Partial)
                 if step.decision.weighted and is_partial_sum and k is not None:
-                    tensor = tensor * self.layout.share(k, tensor.dtype)
+                    tensor = tensor * self.sharding.share(k, tensor.dtype)
             result.append(tensor)
         return result
 

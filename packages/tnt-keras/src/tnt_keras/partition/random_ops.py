@@ -20,7 +20,7 @@ import tensorflow as tf
 
 from tnt_keras.partition.graph import Edge, Node
 from tnt_keras.partition.plan import Alias, Body, Compute, Known
-from tnt_keras.partition.reshard import Layout
+from tnt_keras.partition.reshard import BatchSharding
 from tnt_keras.partition.value import REPLICATED, Placement, Sharded, Value
 from tnt_keras.process.environment import threads_of_operations
 from tnt_keras.process.op_library import op_library
@@ -56,10 +56,10 @@ def is_draw(operation_type: str) -> bool:
 
 
 def rows_of_draw(
-    node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Sharded, layout: Layout
+    node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Sharded, sharding: BatchSharding
 ) -> list[tf.Tensor] | None:
     """Return each replica's rows of a draw, None if they must be cut from the whole draw."""
-    sizes = [size for size in whole.shape or () if size is not None]
+    sizes = whole.known_sizes
     if len(sizes) < whole.rank or rows.inner is None:
         return None
     counts = [axis == rows.axis for axis in range(len(sizes))]
@@ -68,13 +68,13 @@ def rows_of_draw(
             node.type,
             operands,
             whole.dtype,
-            layout.integers(sizes, counts, k),
-            lead=rows.outer * math.prod(layout.integers(sizes[: rows.axis], None, k)),
-            rows=layout.num_rows,
+            sharding.integers(sizes, counts, k),
+            lead=rows.outer * math.prod(sharding.integers(sizes[: rows.axis], None, k)),
+            rows=sharding.num_rows,
             first=replica,
-            step=layout.replicas.total,
+            step=sharding.replicas.total,
         )
-        for replica, k in layout.each
+        for replica, k in sharding.each
     ]
     made = [part for part in parts if part is not None]
     return made if len(made) == len(parts) else None

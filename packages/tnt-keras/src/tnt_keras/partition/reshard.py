@@ -28,7 +28,7 @@ from tnt_keras.partition.value import (
 
 T = TypeVar("T")
 
-Count: TypeAlias = Any
+NumRows: TypeAlias = Any
 """A number of rows: an integer, or an int64 scalar of the graph."""
 
 
@@ -157,10 +157,10 @@ _REDUCE = {
 }
 
 
-class Layout:
+class BatchSharding:
     """The rows of a batch in the replicas of this process. Makes operations, exchanges nothing."""
 
-    def __init__(self, replicas: Replicas, num_rows: Count) -> None:
+    def __init__(self, replicas: Replicas, num_rows: NumRows) -> None:
         self.replicas = replicas
         self.num_rows = num_rows
         self.is_for_any = tf.is_tensor(num_rows)
@@ -171,7 +171,7 @@ class Layout:
         self._dtype = tf.int64 if self.is_for_any else tf.int32
 
     @property
-    def each(self) -> list[tuple[int, Count]]:
+    def each(self) -> list[tuple[int, NumRows]]:
         """The replicas of this process, and how many rows each has."""
         return list(zip(self.replicas.numbers, self.replica_rows, strict=True))
 
@@ -180,27 +180,27 @@ class Layout:
         """What a function that is called with rows must be given besides."""
         return [self.num_rows] if self.is_for_any else []
 
-    def within(self, arguments: Sequence[tf.Tensor]) -> Layout:
-        """Return the layout in a function that has been given `arguments`."""
-        return Layout(self.replicas, arguments[0]) if self.is_for_any else self
+    def within(self, arguments: Sequence[tf.Tensor]) -> BatchSharding:
+        """Return the sharding in a function that has been given `arguments`."""
+        return BatchSharding(self.replicas, arguments[0]) if self.is_for_any else self
 
-    def part_shape(self, shape: Shape, placement: Placement, k: Count | None) -> Shape:
+    def part_shape(self, shape: Shape, placement: Placement, k: NumRows | None) -> Shape:
         """Return what is known of the shape of the part of a replica with `k` rows."""
         return static(local_shape(shape, placement, None if self.is_for_any else k))
 
-    def share(self, k: Count, dtype: tf.DType) -> tf.Tensor:
+    def share(self, k: NumRows, dtype: tf.DType) -> tf.Tensor:
         """Return the share `k / N` of a replica with `k` rows."""
         if self.is_for_any:
             return tf.cast(k / self.num_rows, dtype)
         return tf.constant(k / self.num_rows, dtype)
 
     def integers(
-        self, numbers: Sequence[int], counts: Sequence[bool] | None, k: Count
-    ) -> list[Count]:
+        self, numbers: Sequence[int], counts: Sequence[bool] | None, k: NumRows
+    ) -> list[NumRows]:
         """Return numbers in a replica: `m * k` for `m * N` in entries that count rows."""
         num_rows = ANY_ROWS if self.is_for_any else self.num_rows
 
-        def in_replica(number: int, is_count: bool) -> Count:
+        def in_replica(number: int, is_count: bool) -> NumRows:
             if is_count and number > 0:
                 if number % num_rows:
                     raise ValueError(f"{number} is no multiple of the {num_rows} rows.")
@@ -268,7 +268,7 @@ class Layout:
             apart, tf.concat([sizes[1 : rows.axis + 1], [-1], sizes[rows.axis + 3 :]], 0)
         )
 
-    def _cut(self, whole: tf.Tensor, rows: Sharded, replica: int, k: Count) -> tf.Tensor:
+    def _cut(self, whole: tf.Tensor, rows: Sharded, replica: int, k: NumRows) -> tf.Tensor:
         step = slice(replica, None, self.replicas.total)
         if rows == Sharded(rows.axis) and not self.is_for_any:
             return whole[(slice(None),) * rows.axis + (step,)]
@@ -280,7 +280,7 @@ class Layout:
         size = local_size(rows, k)
         return tf.reshape(part, tf.concat([before, [-1 if size is None else size], after], 0))
 
-    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Sharded, k: Count) -> tf.Tensor:
+    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Sharded, k: NumRows) -> tf.Tensor:
         """Transpose `(before, outer * k * inner, after)` to `(k, before, outer, inner, after)`."""
         if rows == Sharded(0):
             return part
@@ -296,10 +296,7 @@ class Layout:
         return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)])
 
 
-def local_sizes(
-    operand: tf.Tensor, counts_rows: Sequence[bool], num_rows: Count, k: Count
-) -> tf.Tensor:
-    """Return sizes or positions in a replica: `m * k` for `m * N` in entries that count rows."""
-    counts = tf.constant(list(counts_rows) if operand.shape.rank else counts_rows[0])
-    local = operand // tf.cast(num_rows, operand.dtype) * tf.cast(k, operand.dtype)
-    return tf.where(tf.logical_and(counts, operand > 0), local, operand)
+def scaled(sizes: tf.Tensor, counts_rows: Any, before: NumRows, after: NumRows) -> tf.Tensor:
+    """Return sizes or positions with `m * after` for `m * before` in entries that count rows."""
+    other = sizes // tf.cast(before, sizes.dtype) * tf.cast(after, sizes.dtype)
+    return tf.where(tf.logical_and(counts_rows, sizes > 0), other, sizes)

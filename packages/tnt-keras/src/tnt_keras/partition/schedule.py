@@ -39,7 +39,7 @@ from tnt_keras.partition.plan import (
     Step,
 )
 from tnt_keras.partition.random_ops import seeded_draw
-from tnt_keras.partition.reshard import Layout, Replicas, Request
+from tnt_keras.partition.reshard import BatchSharding, Replicas, Request, scaled
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.value import (
     ANY_ROWS,
@@ -250,7 +250,7 @@ def _broadcast(emitter: Emitter, step: Broadcast, inputs: Sequence[Emitted]) -> 
     operands = [tensors[0] for tensors in emitter.reshard_all(inputs, step.demands)]
     has_state = node.type not in OUTPUT and any(is_handle(v.dtype) for v in step.inputs)
     outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
-    if has_state or emitter.layout.replicas.first == 0:
+    if has_state or emitter.sharding.replicas.first == 0:
         with emitter.after(node):
             if node in emitter.draw_counters:
                 operation = seeded_draw(node, operands, emitter.draw_counters[node]).op
@@ -273,7 +273,7 @@ def _broadcast(emitter: Emitter, step: Broadcast, inputs: Sequence[Emitted]) -> 
 
 def _check(emitter: Emitter, step: Check, inputs: Sequence[Emitted]) -> Outputs:
     resharded = emitter.reshard_all(inputs, step.demands)
-    replicas = 1 if all(is_shared(p) for p in step.demands) else emitter.layout.replicas.count
+    replicas = 1 if all(is_shared(p) for p in step.demands) else emitter.sharding.replicas.count
     with emitter.after(step.node):
         for replica in range(replicas):
             emitter.make(step.node, [parts[min(replica, len(parts) - 1)] for parts in resharded])
@@ -282,18 +282,17 @@ def _check(emitter: Emitter, step: Check, inputs: Sequence[Emitted]) -> Outputs:
 
 def _accumulated(emitter: Emitter, step: Accumulated, inputs: Sequence[Emitted]) -> Outputs:
     """Read or assign the partial sum of this process, which counts as that of its first replica."""
-    layout = emitter.layout
+    sharding = emitter.sharding
     [handle], *partial_sums = emitter.reshard_all(inputs, step.demands)
-    operands = [handle, *(layout.reduced(parts, "sum") for parts in partial_sums)]
+    operands = [handle, *(sharding.reduced(parts, "sum") for parts in partial_sums)]
     with emitter.after(step.node):
         operation = emitter.make(step.node, operands)
-    return [[t, *(tf.zeros_like(t) for _ in layout.replica_rows[1:])] for t in operation.outputs]
+    return [[t, *(tf.zeros_like(t) for _ in sharding.replica_rows[1:])] for t in operation.outputs]
 
 
 def _count(emitter: Emitter, step: Count, inputs: Sequence[Emitted]) -> Outputs:
     """Compute sizes of whole values: those of a replica's part, with `N` rows for `k`."""
-    layout, node = emitter.layout, step.node
-    k, num_rows = layout.replica_rows[0], layout.num_rows
+    sharding, node = emitter.sharding, step.node
     outputs = []
     for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
         part = emitter.reshard(emitted, placement)[0]
@@ -302,8 +301,7 @@ def _count(emitter: Emitter, step: Count, inputs: Sequence[Emitted]) -> Outputs:
         if isinstance(placement, Sharded):
             rank = tf.size(numbers) if part.shape.rank is None else part.shape.rank
             counts = is_size or tf.range(rank) == placement.axis
-            whole = numbers // tf.cast(k, dtype) * tf.cast(num_rows, dtype)
-            numbers = tf.where(counts, whole, numbers)
+            numbers = scaled(numbers, counts, sharding.replica_rows[0], sharding.num_rows)
         outputs.append([numbers])
     return outputs
 
@@ -315,7 +313,7 @@ def _loop(emitter: Emitter, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
     body = _function(emitter, of_iteration, resharded, is_repeated=True)
     condition = _function(emitter, of_condition, resharded)
     blocks = len(emitter.blocked) > before
-    node, others = step.node, emitter.layout.arguments
+    node, others = step.node, emitter.sharding.arguments
     make = tf.raw_ops.While if blocks or node.type == "While" else tf.raw_ops.StatelessWhile
     specs = [spec for value in of_iteration.arguments for spec in _specs(emitter, value)]
 
@@ -353,7 +351,7 @@ def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Output
 
     def branch() -> Any:
         made = make(
-            input=[*_flat(resharded), *emitter.layout.arguments],
+            input=[*_flat(resharded), *emitter.sharding.arguments],
             Tout=[t.dtype for t in functions[0].outputs],
             output_shapes=[],
             name=_local_name(node.name),
@@ -367,7 +365,7 @@ def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Output
 def _inlined(emitter: Emitter, step: Branch, arguments: Sequence[Emitted]) -> Outputs:
     """Make the one branch that is ever taken in the place of the operation."""
     [body] = step.bodies
-    inner = emitter.of_body(emitter.layout)
+    inner = emitter.of_body(emitter.sharding)
     with emitter.after(step.node):
         outputs = inner.reshard_all(run_in_order(inner, body, arguments), body.outputs)
     emitter.operations[step.node] = [
@@ -408,11 +406,11 @@ def _function(emitter: Emitter, body: Body, tensors: Outputs, is_repeated: bool 
     If it `is_repeated`, it returns what it was given beside these.
     """
     specs = [spec for value in body.arguments for spec in _specs(emitter, value)]
-    specs += [tf.TensorSpec([], t.dtype) for t in emitter.layout.arguments]
+    specs += [tf.TensorSpec([], t.dtype) for t in emitter.sharding.arguments]
 
     def function(*flat: tf.Tensor) -> list[tf.Tensor]:
-        others = flat[len(flat) - len(emitter.layout.arguments) :]
-        inner = emitter.of_body(emitter.layout.within(others))
+        others = flat[len(flat) - len(emitter.sharding.arguments) :]
+        inner = emitter.of_body(emitter.sharding.within(others))
         given = iter(flat)
         arguments = arguments_of(body, [[next(given) for _ in parts] for parts in tensors])
         results = inner.reshard_all(run_in_order(inner, body, arguments), body.outputs)
@@ -427,10 +425,10 @@ def _function(emitter: Emitter, body: Body, tensors: Outputs, is_repeated: bool 
 
 
 def _local_shapes(emitter: Emitter, value: Value) -> list[Shape]:
-    layout = emitter.layout
+    sharding = emitter.sharding
     if is_shared(value.placement):
         return [static(value.shape)]
-    return [layout.part_shape(value.shape, value.placement, k) for k in layout.replica_rows]
+    return [sharding.part_shape(value.shape, value.placement, k) for k in sharding.replica_rows]
 
 
 def _specs(emitter: Emitter, value: Value) -> list[tf.TensorSpec]:
@@ -443,14 +441,14 @@ def _region(emitter: Emitter, step: Region, inputs: Sequence[Emitted]) -> Output
     resharded = emitter.reshard_all(inputs, step.demands)
     bodies = dict(zip(step.replica_rows, step.bodies, strict=True))
     outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
-    for place, (replica, k) in enumerate(emitter.layout.each):
-        body = bodies[ANY_ROWS if emitter.layout.is_for_any else k]
+    for place, (replica, k) in enumerate(emitter.sharding.each):
+        body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
         inner = emitter.of_replica(
-            Layout(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}"
+            BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}"
         )
         parts = [tensors[0 if len(tensors) == 1 else place] for tensors in resharded]
         for i in step.weighted:
-            parts[i] = parts[i] * emitter.layout.share(k, parts[i].dtype)
+            parts[i] = parts[i] * emitter.sharding.share(k, parts[i].dtype)
         arguments = arguments_of(body, [[part] for part in parts])
         for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
             output.append(inner.reshard(emitted, emitted.value.placement)[0])

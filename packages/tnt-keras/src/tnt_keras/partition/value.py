@@ -314,8 +314,7 @@ class Value:
         """The value if it is known: with Python's integers if it depends on the rows."""
         if self.constant is not None or not self.is_known:
             return self.constant
-        sizes = [size for size in self.shape or () if size is not None]
-        return np.asarray(self.elements, object).reshape(sizes)
+        return np.asarray(self.elements, object).reshape(self.known_sizes)
 
     @property
     def value_in_example(self) -> np.ndarray[Any, Any] | None:
@@ -325,6 +324,11 @@ class Value:
             return self.example if known is None else known
         example = in_example(known.ravel().tolist())
         return np.asarray(example, self.dtype.as_numpy_dtype).reshape(known.shape)
+
+    @property
+    def known_sizes(self) -> list[int]:
+        """The sizes of its dimensions that are known."""
+        return [size for size in self.shape or () if size is not None]
 
     @property
     def known_shape(self) -> Sizes:
