@@ -136,7 +136,7 @@ class Accumulations:
 
 
 class AccumulatingOptimizer(MixinBase):
-    """Mixin for an optimizer whose accumulators may hold addends: for files and copies."""
+    """Mixin for an optimizer whose accumulators may hold partial sums: for files and copies."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a plain optimizer: `from_config` and copies ask for one of this class."""
