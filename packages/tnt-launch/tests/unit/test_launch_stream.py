@@ -56,19 +56,3 @@ def test_a_traceback_starts_at_the_start_of_a_line_only():
     assert hold.feed(TRACEBACK, T) == TRACEBACK
     assert hold.feed(TRACEBACK, T) == b""
     assert hold.release() == TRACEBACK
-
-
-def test_the_begin_of_a_traceback_is_that_of_the_last_error():
-    hold = Hold()
-    assert hold.last_begin is None
-    head = b"Traceback (most recent call last):\n"
-    hold.feed(head + b"KeyError: 1\n\n", T)
-    chained = b"During handling of the above exception, another exception occurred:\n\n" + head
-    hold.feed(chained[:50], T + 1)
-    hold.feed(chained[50:] + b"ValueError: 2\n", T + 1)
-    assert hold.last_begin == T
-    hold.feed(head[:20], T + 2)
-    hold.feed(head[20:] + b"OSError: 3\n", T + 2)
-    assert hold.last_begin == T + 2
-    hold.release()
-    assert hold.last_begin is None

@@ -48,7 +48,7 @@ def run_together(
         if failure is not None:
             name, text = failure
             raise of_other_rank(
-                _class_of(name), f"Rank {get_rank()}: rank {rank} could not {verb} {text}"
+                _class_of(name), rank, f"Rank {get_rank()}: rank {rank} could not {verb} {text}"
             )
     return result
 

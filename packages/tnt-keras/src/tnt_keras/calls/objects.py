@@ -85,7 +85,7 @@ def _done_by_all(label: str, action: Callable[[], Any], sentence: str) -> Any:
     for rank, text in enumerate(texts):
         if text is not None:
             told = f"Rank {get_rank()}: {sentence.format(rank=rank, error=text)}"
-            raise (TypeError(told) if error else of_other_rank(TypeError, told)) from error
+            raise (TypeError(told) if error else of_other_rank(TypeError, rank, told)) from error
     return result
 
 
@@ -114,6 +114,7 @@ def master_first(timeout_s: float = 3600.0) -> Iterator[None]:
         if failure:
             raise of_other_rank(
                 RuntimeError,
+                MASTER_RANK,
                 f"{caller}: Rank {get_rank()}: rank {MASTER_RANK} failed in "
                 f"`tnt.master_first()`: {failure}",
             )

@@ -83,7 +83,6 @@ class OutputRouter:
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
         self._log_filters: dict[int, TensorFlowLogFilter] = {}
         self._holds: dict[int, TracebackHold] = {}
-        self._heard: dict[int, float] = {}
         self._hides_other_ranks = False
 
     @property
@@ -105,7 +104,6 @@ class OutputRouter:
             return
         self._tails.setdefault((rank, stream), Tail()).feed(data)
         if stream == "stderr":
-            self._heard[rank] = now
             hold = self._holds.setdefault(rank, TracebackHold())
             self._show(rank, stream, hold.feed(data, now), now)
         else:
@@ -152,15 +150,6 @@ class OutputRouter:
     def last_errors(self, rank: int) -> str:
         """Return the last lines of a rank's stderr."""
         return self._tail(rank, "stderr")
-
-    def traceback_since(self, rank: int) -> float | None:
-        """Return when a rank began to write a traceback that is held back, `None` without one."""
-        hold = self._holds.get(rank)
-        return hold.last_begin if hold is not None else None
-
-    def last_heard(self, rank: int) -> float:
-        """Return when a rank wrote to stderr last, 0 if it never did."""
-        return self._heard.get(rank, 0.0)
 
     def last_hidden_output(self, rank: int) -> str:
         """Return the last lines of a rank's stdout, unless they have been shown."""

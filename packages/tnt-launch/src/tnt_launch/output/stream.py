@@ -10,13 +10,6 @@ TRACEBACK_HOLD_S = 3.0  # a process that has loaded TensorFlow takes up to two s
 MAX_LINE = 1 << 20
 # The second precedes the traceback of an interrupt while Python starts.
 _BEGINNINGS = (b"Traceback (most recent call last):", b"Fatal Python error: ")
-# A traceback that is not that of the exception which the one above led to.
-_NOT_CHAINED = re.compile(
-    rb"(?<!exception occurred:\n\n)(?<!following exception:\n\n)"
-    rb"^Traceback \(most recent call last\):$",
-    re.MULTILINE,
-)
-_OVERLAP = 100  # it may come in two pieces
 _SEVERITIES = b"IWE"  # fatal errors are never hidden
 _ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
 _NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
@@ -71,18 +64,12 @@ class TracebackHold:
     def __init__(self) -> None:
         self._held = bytearray()
         self._since: float | None = None
-        self._last_begin = 0.0
         self._is_at_line_start = True
-
-    @property
-    def last_begin(self) -> float | None:
-        """When the last error began to be told of what is held, `None` if nothing is."""
-        return None if self._since is None else self._last_begin
 
     def feed(self, data: bytes, now: float) -> bytes:
         """Add bytes and return those that may be shown now."""
         if self._since is not None:
-            self._hold_more(data, now)
+            self._held += data
             return b""
         begin = self._find(data)
         if data:
@@ -90,7 +77,7 @@ class TracebackHold:
         if begin < 0:
             return data
         self._held += data[begin:]
-        self._since = self._last_begin = now
+        self._since = now
         return data[:begin]
 
     def tick(self, now: float) -> tuple[bytes, float | None]:
@@ -109,12 +96,6 @@ class TracebackHold:
         if held:
             self._is_at_line_start = held.endswith(b"\n")
         return held
-
-    def _hold_more(self, data: bytes, now: float) -> None:
-        before = bytes(self._held[-_OVERLAP:])
-        self._held += data
-        if any(match.end() > len(before) for match in _NOT_CHAINED.finditer(before + data)):
-            self._last_begin = now
 
     def _find(self, data: bytes) -> int:
         if self._is_at_line_start and data.startswith(_BEGINNINGS):
