@@ -29,6 +29,9 @@ _MESSAGES = {
     ),
     _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
 }
+_NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
+# Of Python code that an operation runs, or another process.
+_TOLD_TRACEBACK = "Traceback (most recent call last):"
 # What Keras puts before the message of an error in a layer, which it then shows in bold letters.
 _IN_LAYER = re.compile(r"(?:[\w.]+: )?Exception encountered when calling .*\.")
 _BOLD = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
@@ -74,7 +77,7 @@ def one_line(error: BaseException) -> str:
     # Where TensorFlow puts a heading and the stack of an operation before the message, these are
     # left out. Where Keras names a layer before the message, that is one line with it.
     exception = _printed(error)[1]
-    line = exception[0]
+    line = _NODE.sub("", exception[0])
     _, message = _operation(exception)
     if message and line.endswith(_IN_GRAPH):
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"
@@ -156,10 +159,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _user_places(error: BaseException) -> Iterator[tuple[str, int]]:
     """Yield places outside Python's library, packages and Tarantella itself, the innermost first.
 
-    Among them is the stack that TensorFlow tells in the message of an operation's error.
+    Among them are the stack that TensorFlow tells in the message of an operation's error, and that
+    of a traceback in a message.
     """
     before, exception = _printed(error)
     stack, _ = _operation(exception)
+    if _TOLD_TRACEBACK in exception:
+        stack += exception[exception.index(_TOLD_TRACEBACK) :]
     frames = traceback.walk_tb(error.__traceback__)
     places = [(frame.f_code.co_filename, line) for frame, line in frames]
     matches = map(_FRAME.fullmatch, before + stack)

@@ -6,13 +6,14 @@
 
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
 
-Importing does nothing else: no rank is asked, nothing is set up, and TensorFlow is imported when a
-name is used that needs it.
+Importing does nothing else: no rank is asked, nothing is set up but that a rank tells of its errors,
+and TensorFlow is imported when a name is used that needs it.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     )
 
     __version__: str
+
+if "TNT_RANK" in os.environ:
+    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
 
 __all__ = [
     "Barrier",

@@ -99,9 +99,11 @@ def report_failure(
     # The first line names the rank that failed first, what happened and the user's own line. Its
     # output and traceback follow, then a line for each other rank. The last line is the cause
     # again, since a terminal shows the end of the text.
-    blamed = "failed first"
-    if cause.failure is not None and cause.failure.cause_rank is not None:
-        blamed = f"was the first to fail, because of rank {cause.failure.cause_rank}"
+    named = None if cause.failure is None else cause.failure.cause_rank
+    have_all_failed = named is None or any(end.rank == named and end.has_failed for end in ends)
+    blamed = (
+        "failed first" if have_all_failed else f"was the first to fail, because of rank {named}"
+    )
     exception = cause.exception
     what = [cause.why_lost or exit_text(cause.own_exit_code)]
     if exception:

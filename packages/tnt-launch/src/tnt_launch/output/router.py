@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import STREAMS, OutputFiles, Stream
@@ -129,12 +130,12 @@ class OutputRouter:
         self._put_shared(self._same.release(), now)
         self._hides_other_ranks = True
 
-    def tick(self, now: float) -> float | None:
+    def tick(self, now: float, has_failed: Callable[[int], bool]) -> float | None:
         """Show what was held back long enough and return when to call again."""
         times = []
         # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
         for rank, hold in self._holds.items() if not self._hides_other_ranks else ():
-            data, time = hold.tick(now)
+            data, time = hold.tick(now, functools.partial(has_failed, rank))
             self._show(rank, "stderr", data, now)
             times.append(time)
         shared, time = self._same.tick(now)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 
 TAIL_LINES = 200
 TRACEBACK_HOLD_S = 3.0  # a process that has loaded TensorFlow takes up to two seconds to end
+FAILED_HOLD_S = 15.0  # on a busy host more
 MAX_LINE = 1 << 20
 # The second precedes the traceback of an interrupt while Python starts.
 _BEGINNINGS = (b"Traceback (most recent call last):", b"Fatal Python error: ")
@@ -59,7 +61,8 @@ class TracebackHold:
     """Hold a traceback back for a moment: if the rank ends because of it, the report shows it."""
 
     # Without this every failure would be shown several times, by each rank and by the report. A
-    # traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
+    # traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`; one that has told of a
+    # failure has longer to end.
 
     def __init__(self) -> None:
         self._held = bytearray()
@@ -80,12 +83,15 @@ class TracebackHold:
         self._since = now
         return data[:begin]
 
-    def tick(self, now: float) -> tuple[bytes, float | None]:
+    def tick(self, now: float, has_failed: Callable[[], bool]) -> tuple[bytes, float | None]:
         """Return bytes that were held long enough, and when to call again."""
         if self._since is None:
             return b"", None
-        if now < self._since + TRACEBACK_HOLD_S:
-            return b"", self._since + TRACEBACK_HOLD_S
+        for hold_s in (TRACEBACK_HOLD_S, FAILED_HOLD_S):
+            if now < self._since + hold_s:
+                return b"", self._since + hold_s
+            if not has_failed():
+                break
         return self.release(), None
 
     def release(self) -> bytes:

@@ -1,4 +1,4 @@
-"""The last traceback that a rank has printed: all that is known of an error that it has not told."""
+"""The last traceback that a rank has printed: all that is known of an error it has not told."""
 
 # So it is with wrong syntax in a script, and with errors before it imports Tarantella.
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import RankEnd, exit_text
 from tnt_launch.output.sink import Sink
@@ -132,7 +133,7 @@ class Job:
         wake_ups = [self._hosts.tick(now)]  # first, since it may tell of ends
         if self._has_ended:
             return
-        wake_ups.append(self._router.tick(now))
+        wake_ups.append(self._router.tick(now, lambda rank: rank in self._failures()))
         self.send_due_signals(now)
         wake_ups += [self._look_s, *(at for at, _ in self._due_signals[:1])]
         times = [at for at in wake_ups if at is not None]
@@ -213,10 +214,14 @@ class Job:
                 # A stopped process acts on a signal only when it is continued.
                 agent.send_signal(signal.SIGCONT)
 
+    def _failures(self) -> dict[int, Failure]:
+        """Return what ranks that run have told."""
+        return {rank: failure for agent in self._agents for rank, failure in agent.failures()}
+
     def _look_at_survivors(self, now: float) -> None:
         """End a failed job, or choose when to look again."""
         running = [rank for agent in self._agents for rank in agent.running()]
-        told = {rank: failure for agent in self._agents for rank, failure in agent.failures()}
+        told = self._failures()
         end_s = time_of_end(self.ends, {rank: told.get(rank) for rank in running})
         if end_s > now:
             self._look_s = min(end_s, now + _LOOK_AGAIN_S)
