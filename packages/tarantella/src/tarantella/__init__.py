@@ -3,8 +3,8 @@
 The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`, and `launch` of
 tnt-launch. A script that is started without the launcher is a world of one rank.
 
-Importing loads nothing but the names, and on a rank what tells of its errors: a part is imported when
-one of its names is used first.
+Importing loads nothing but the names, and on a rank what tells of its errors: a part is imported
+when one of its names is used first.
 """
 
 from __future__ import annotations

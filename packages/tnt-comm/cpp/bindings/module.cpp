@@ -74,9 +74,9 @@ std::string line_of(const py::object& frame) {
 void set_python_error(const Error& error) {
   if (error.kind() == ErrorKind::usage) return py::set_error(PyExc_ValueError, error.what());
   const std::string name = error.kind() == ErrorKind::timeout     ? "CommTimeoutError"
-                     : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
-                     : error.kind() == ErrorKind::mismatch  ? "MismatchError"
-                                                            : "CommError";
+                           : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
+                           : error.kind() == ErrorKind::mismatch  ? "MismatchError"
+                                                                  : "CommError";
   const py::object type = py::module_::import("tnt_comm.errors").attr(name.c_str());
   const py::object raised = type(error.what());
   if (error.cause_rank() != Error::kNoRank) raised.attr("cause_rank") = error.cause_rank();

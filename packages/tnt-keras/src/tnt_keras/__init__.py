@@ -6,8 +6,8 @@
 
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
 
-Importing does nothing else: no rank is asked, nothing is set up but that a rank tells of its errors,
-and TensorFlow is imported when a name is used that needs it.
+Importing does nothing else, but that a rank tells of its errors from then on: no rank is asked,
+nothing is set up, and TensorFlow is imported when a name is used that needs it.
 """
 
 from __future__ import annotations

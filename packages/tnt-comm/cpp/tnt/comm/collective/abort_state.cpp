@@ -34,13 +34,12 @@ void AbortState::require_intact() {
       fail(error);
     }
   }
-  throw Error(
-      first_error_->kind(),
-      text("rank ", world_rank(), ": group '", group_name_,
-                          "' is broken since an earlier error and cannot be used any more; end the"
-                          " program or restart it from a checkpoint. The first error was: ",
-                          first_error_->what()),
-      first_error_->cause_rank());
+  throw Error(first_error_->kind(),
+              text("rank ", world_rank(), ": group '", group_name_,
+                   "' is broken since an earlier error and cannot be used any more; end the"
+                   " program or restart it from a checkpoint. The first error was: ",
+                   first_error_->what()),
+              first_error_->cause_rank());
 }
 
 void AbortState::fail(const Error& error) {

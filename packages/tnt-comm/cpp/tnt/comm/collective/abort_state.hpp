@@ -56,9 +56,7 @@ class AbortState {
   /// the group, saying that it is an earlier error. What a rank has posted
   /// before it gave up must not be taken for its part in a collective.
   void require_intact();
-  std::optional<Error> first_error() const {
-    return is_broken() ? first_error_ : std::nullopt;
-  }
+  std::optional<Error> first_error() const { return is_broken() ? first_error_ : std::nullopt; }
 
   /// Breaks the group and tells the others, unless it is broken already.
   void fail(const Error& error);

@@ -57,8 +57,8 @@ Progress CollectiveOperation::advance() {
   } catch (...) {
     // No memory, say. The others would wait for this rank, which will not come.
     const Error cause = Error::current();
-    const Error error = error_of(
-        cause.kind(), text("cannot be completed: ", cause.what(), "."), cause.cause_rank());
+    const Error error = error_of(cause.kind(), text("cannot be completed: ", cause.what(), "."),
+                                 cause.cause_rank());
     abort_state_->fail(error);
     throw error;
   }
@@ -80,8 +80,7 @@ Progress CollectiveOperation::supervise() {
   return Progress::pending;
 }
 
-Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what,
-                                    int cause_rank) const {
+Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what, int cause_rank) const {
   return {kind, text("rank ", abort_state_->world_rank(), ": ", title(), " ", what), cause_rank};
 }
 
@@ -100,11 +99,11 @@ void CollectiveOperation::require_alive() const {
     const bool has_output = status.state != PeerState::vanished;
     const std::string fate = fate_of(status);
     const int peer = abort_state_->world_rank_of(member);
-    throw error_of(ErrorKind::peer_lost,
-                   text("needs ", comm::describe(peer, status), ", which ", fate,
-                        full_stop_after(fate),
-                        has_output ? " Look at the output of that rank first." : ""),
-                   peer);
+    throw error_of(
+        ErrorKind::peer_lost,
+        text("needs ", comm::describe(peer, status), ", which ", fate, full_stop_after(fate),
+             has_output ? " Look at the output of that rank first." : ""),
+        peer);
   }
 }
 
