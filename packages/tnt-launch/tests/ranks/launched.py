@@ -98,11 +98,11 @@ def environment():
 
 
 def tell(kind, text, cause_rank=None):
-    """Print an error, and tell the launcher of it, as a rank with Tarantella does."""
+    """Tell the launcher of an error, and print it, as a rank with Tarantella does."""
     record = {"kind": kind, "text": text, "cause_rank": cause_rank, "time_s": time.monotonic()}
     data = json.dumps(record).encode()
-    sys.stderr.write(f"Traceback (most recent call last):\n{kind}: {text}\n")
     for name in os.listdir("/proc/self/fd"):
         if "memfd:tnt-board" in os.path.realpath(f"/proc/self/fd/{name}"):
             head = struct.pack("<qqi", 0, 0, len(data))
-            os.pwrite(int(name), head + data, int(os.environ["TNT_RANK"]) * ENTRY)
+            os.pwrite(int(name), head + data, int(os.environ["TNT_LOCAL_RANK"]) * ENTRY)
+    sys.stderr.write(f"Traceback (most recent call last):\n{kind}: {text}\n")
