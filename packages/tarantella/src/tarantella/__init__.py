@@ -3,12 +3,14 @@
 The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`, and `launch` of
 tnt-launch. A script that is started without the launcher is a world of one rank.
 
-Importing loads nothing but the names: a part is imported when one of its names is used first.
+Importing loads nothing but the names, and on a rank what tells of its errors: a part is imported
+when one of its names is used first.
 """
 
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
     from tnt_launch.function.launch import launch
 
     __version__: str
+
+if "TNT_RANK" in os.environ:
+    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
 
 __all__ = [
     "Model",

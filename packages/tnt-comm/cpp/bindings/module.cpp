@@ -31,6 +31,8 @@ void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   module.def("init", [] { runtime(); }, py::call_guard<InterruptibleCall>());
   module.def("finalize", &finalize, Unlocked());
+  module.def("fail", &fail, Unlocked());
+  module.def("cause_rank", &cause_rank);
   module.def("is_initialized", &is_initialized);
   module.def("get_rank", [] { return world_environment().rank; }, Unlocked());
   module.def("get_size", [] { return world_environment().size; }, Unlocked());
@@ -71,11 +73,14 @@ std::string line_of(const py::object& frame) {
 // The classes are Python's (errors.py), since CommTimeoutError has two bases.
 void set_python_error(const Error& error) {
   if (error.kind() == ErrorKind::usage) return py::set_error(PyExc_ValueError, error.what());
-  const char* name = error.kind() == ErrorKind::timeout     ? "CommTimeoutError"
-                     : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
-                     : error.kind() == ErrorKind::mismatch  ? "MismatchError"
-                                                            : "CommError";
-  py::set_error(py::module_::import("tnt_comm.errors").attr(name), error.what());
+  const std::string name = error.kind() == ErrorKind::timeout     ? "CommTimeoutError"
+                           : error.kind() == ErrorKind::peer_lost ? "PeerLostError"
+                           : error.kind() == ErrorKind::mismatch  ? "MismatchError"
+                                                                  : "CommError";
+  const py::object type = py::module_::import("tnt_comm.errors").attr(name.c_str());
+  const py::object raised = type(error.what());
+  if (error.cause_rank() != Error::kNoRank) raised.attr("cause_rank") = error.cause_rank();
+  py::set_error(type, raised);
 }
 
 std::string user_line() {

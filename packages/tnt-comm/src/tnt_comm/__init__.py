@@ -15,7 +15,7 @@ in one fixed order, so results are bitwise reproducible.
 
 from importlib.metadata import version as _version
 
-from tnt_comm import timeline, ucx_wheel
+from tnt_comm import failure, timeline, ucx_wheel
 from tnt_comm.collectives import (
     allgather,
     allreduce,
@@ -50,6 +50,7 @@ from tnt_comm.wire_effect import WireEffect, measure_wire_effect
 __version__ = _version("tnt-comm")
 
 ucx_wheel.announce()
+failure.tell_of_errors()
 
 __all__ = [
     "Bucket",

@@ -9,6 +9,9 @@
 class CommError(RuntimeError):
     """Communication, or a creation by several ranks, failed."""
 
+    # The rank whose end, error or other call this is a consequence of, if it is known.
+    cause_rank: int | None = None
+
 
 class CommTimeoutError(CommError, TimeoutError):
     """A deadline (`timeout_s`, or `TNT_TIMEOUT_S`) passed while waiting for other ranks."""

@@ -7,13 +7,14 @@
 makes a Keras model train, evaluate and predict on all ranks that the launcher started.
 
 Importing asks no rank and sets nothing up, and TensorFlow is imported when a name is used that
-needs it. Where there are several ranks, plain models that are fitted are told of from then on.
+needs it. From then on a rank tells of its errors, and of plain models that are fitted.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from tnt_keras.keras_hooks.patch import when_imported
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     )
 
     __version__: str
+
+if "TNT_RANK" in os.environ:
+    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
 
 __all__ = [
     "Barrier",

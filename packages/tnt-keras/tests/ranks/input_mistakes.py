@@ -10,7 +10,6 @@ import keras
 import tensorflow as tf
 from classifiers import classifier, samples
 from forms_of_samples import STEPS, Batches
-from input_warnings import fit_other_arrays
 
 import tnt_data
 import tnt_keras
@@ -55,10 +54,20 @@ def _unequal_evaluation() -> None:
     classifier(True).evaluate(batches, verbose=0)
 
 
-def _other_samples_on_rank_1() -> None:
+def _part_of_arrays(**more: Any) -> None:
+    x, y = (array[tnt_keras.get_rank() :: tnt_keras.get_size()] for array in samples(20))
+    classifier(True).fit(x, y, batch_size=5, verbose=0, **more)
+
+
+def _other_arrays_for_validation() -> None:
+    other = samples(20, seed=tnt_keras.get_rank())
+    classifier(True).fit(*samples(20), validation_data=other, verbose=0)
+
+
+def _other_arrays_of_a_dataset() -> None:
     x, y = samples(20, seed=tnt_keras.get_rank())
     data = tf.data.Dataset.from_tensor_slices((x, y)).batch(5)
-    classifier(True).fit(data, verbose=0, verify_inputs=True)
+    classifier(True).fit(data, verbose=0)
 
 
 def _batches_of_this_rank() -> Iterator[Any]:
@@ -175,7 +184,6 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "unequal own datasets": _unequal_own_datasets,
     "unequal own datasets of unknown length": _unequal_own_datasets_of_unknown_length,
     "unequal evaluation": _unequal_evaluation,
-    "other samples on rank 1": _other_samples_on_rank_1,
     "other batches of a generator": lambda: classifier(True).fit(
         _batches_of_this_rank(), verbose=0
     ),
@@ -184,7 +192,14 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "other widths of generated batches": _other_widths_of_generated_batches,
     "other order in the second epoch": _other_order_in_the_second_epoch,
     "look at a shuffled dataset": _look_at_a_shuffled_dataset_on_rank_1,
-    "other arrays": lambda: fit_other_arrays(verify_inputs=True),
+    "part of arrays": _part_of_arrays,
+    "part of arrays, all of it compared": lambda: _part_of_arrays(verify_inputs=True),
+    "other arrays for validation": _other_arrays_for_validation,
+    "other arrays of a dataset": _other_arrays_of_a_dataset,
+    "rank 0 and own data": lambda: classifier(True).fit(
+        Batches(), tnt_read="rank 0", tnt_distribute_dataset=False
+    ),
+    "read by rank 1": lambda: classifier(True).fit(Batches(), tnt_read="rank 1"),
     "other seed on rank 1": _other_seed_on_rank_1,
     "shared twice": _shared_twice,
     "already shared": _already_shared,

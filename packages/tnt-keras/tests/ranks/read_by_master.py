@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -78,6 +79,25 @@ def _dataset_of_a_generator() -> tf.data.Dataset:
     return tf.data.Dataset.from_generator(_noise_of_one_pass, output_signature=spec)
 
 
+def _of_grain(kind: str) -> Any:
+    grain = importlib.import_module("grain")
+    rows = [tuple(array[i] for array in samples(17)) for i in range(17)]
+    if kind == "DataLoader":
+        sampler = grain.samplers.IndexSampler(17, shuffle=True, seed=1, num_epochs=1)
+        operations = [grain.transforms.Batch(5)]
+        return grain.DataLoader(data_source=rows, sampler=sampler, operations=operations)
+    seed_of_rank = 3 + (tnt_keras.get_rank() if kind == "MapDataset" else 0)
+    batches = grain.MapDataset.source(rows).shuffle(seed=seed_of_rank).batch(5)
+    return batches if kind == "MapDataset" else batches.to_iter_dataset()
+
+
+def _of_torch() -> Any:
+    torch = importlib.import_module("torch")
+    torch.manual_seed(5 + tnt_keras.get_rank())
+    rows = torch.utils.data.TensorDataset(*map(torch.tensor, samples(17)))
+    return torch.utils.data.DataLoader(rows, batch_size=5, shuffle=True)
+
+
 class Slowly(keras.callbacks.Callback):
     """Waits after each step, so that what is read ahead is all there is room for."""
 
@@ -98,6 +118,13 @@ FITS: dict[str, Callable[..., Any]] = {
     "from_generator": lambda fit, **more: fit(
         _dataset_of_a_generator(), steps_per_epoch=STEPS, **(more | {"epochs": 1})
     ),
+    "MapDataset": lambda fit, **more: fit(_of_grain("MapDataset"), **more),
+    "IterDataset": lambda fit, **more: fit(_of_grain("IterDataset"), **more),
+    "DataLoader": lambda fit, **more: fit(_of_grain("DataLoader"), **more),
+    "DataLoader of torch": lambda fit, **more: fit(_of_torch(), **more),
+    "IterDataset read by all": lambda fit, **more: fit(
+        _of_grain("IterDataset"), **(more | _reading_by_all(fit))
+    ),
     "validation by a generator": lambda fit, **more: fit(
         Noise(),
         validation_data=_noise(),
@@ -106,6 +133,21 @@ FITS: dict[str, Callable[..., Any]] = {
         **(more | {"epochs": 3}),
     ),
 }
+
+
+def _reading_by_all(fit: Callable[..., Any]) -> dict[str, str]:
+    is_distributed = isinstance(getattr(fit, "__self__", None), tnt_keras.Model)
+    return {"tnt_read": "all"} if is_distributed else {}
+
+
+LIBRARIES = {
+    "MapDataset": "grain",
+    "IterDataset": "grain",
+    "DataLoader": "grain",
+    "DataLoader of torch": "torch",
+    "IterDataset read by all": "grain",
+}
+"""What must be installed for some kinds."""
 
 
 def seed(rank: int) -> None:
@@ -132,7 +174,7 @@ def noise_of_structures(distributed: bool) -> dict[str, Any]:
     outputs["b"] = keras.layers.Dense(2, name="b")(joined[0])
     model = keras.Model({"x": dense, "s": sparse, "r": ragged}, outputs)
     model = tnt_keras.Model(model) if distributed else model
-    model.compile(keras.optimizers.SGD(0.05), {"a": "mse", "b": "mae"})
+    model.compile(keras.optimizers.SGD(0.01), {"a": "mse", "b": "mae"})
     seed(tnt_keras.get_rank())
     history = model.fit(_structures(), steps_per_epoch=STEPS, epochs=2, verbose=0)
     left = results_of(model, history)
@@ -142,7 +184,7 @@ def noise_of_structures(distributed: bool) -> dict[str, Any]:
 
 
 def _mean_of_ragged(ragged: tf.RaggedTensor) -> tf.Tensor:
-    return tf.reduce_mean(tf.cast(ragged, tf.float32), axis=1, keepdims=True)
+    return tf.reduce_mean(tf.cast(ragged, tf.float32) / 9.0, axis=1, keepdims=True)
 
 
 def _structures() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

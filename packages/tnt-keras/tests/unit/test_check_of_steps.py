@@ -1,4 +1,4 @@
-"""The comparison of a step in lanes with the serial one reports faults, and nothing else."""
+"""The comparison of a step in replicas with the serial one reports faults, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.reshard import Alone, Request
+from tnt_keras.partition import Input, Replicas, Sharded, build, trace
+from tnt_keras.partition.reshard import NoExchange, Request
 from tnt_keras.partition.rules import registry
 from tnt_keras.step.check import compare_with_serial, why_not_compared
 from tnt_keras.step.owner import StepOptions
@@ -19,8 +19,8 @@ from tnt_keras.step.owner import StepOptions
 X = np.random.default_rng(0).normal(size=(5, 3)).astype("float32")
 
 
-class OfOneProcess(Alone):
-    """The exchange of a process that has all lanes."""
+class OfOneProcess(NoExchange):
+    """The exchange of a process that has all replicas."""
 
     def __init__(self) -> None:
         self._asked: list[Request] = []
@@ -34,20 +34,20 @@ class OfOneProcess(Alone):
 
 
 def compare(step: Callable[[tf.Tensor], Any]) -> None:
-    """Compare a step with itself in two lanes."""
+    """Compare a step with itself in two replicas."""
     traced = trace(step, [tf.TensorSpec([None, 3])])
 
-    def in_lanes() -> Any:
+    def in_replicas() -> Any:
         built = build(
-            traced, [Input(X.shape, Rows(0))], Lanes(0, 2, 2), 5, lambda _: OfOneProcess()
+            traced, [Input(X.shape, Sharded(0))], Replicas(0, 2, 2), 5, lambda _: OfOneProcess()
         )
         return built(tf.constant(X[::2]), tf.constant(X[1::2]))
 
-    compare_with_serial("train_step", traced, [tf.constant(X)], in_lanes)
+    compare_with_serial("train_step", traced, [tf.constant(X)], in_replicas)
 
 
 @pytest.fixture
-def _tanh_of_addends(monkeypatch: pytest.MonkeyPatch) -> None:
+def _tanh_of_partial_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table says of the hyperbolic tangent that it is linear, which it is not."""
     negation = registry.entry_of("Neg")
     monkeypatch.setitem(registry._table, "Tanh", negation)

@@ -1,4 +1,4 @@
-"""The rows of a lane are, bit for bit, those of TensorFlow's own draw of the whole batch."""
+"""The rows of a replica are, bit for bit, those of TensorFlow's own draw of the whole batch."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class Draw:
     def whole(self) -> tf.Tensor:
         return whole(self.op_type, self.inputs(), self.dtype)
 
-    def expected(self, lane: int, lanes: int) -> np.ndarray:
+    def expected(self, replica: int, replicas: int) -> np.ndarray:
         rows = np.reshape(self.whole(), (self.lead, self.num_rows, -1 if self.size else 0))
-        return rows[:, lane::lanes]
+        return rows[:, replica::replicas]
 
-    def rows(self, lane: int, lanes: int) -> tf.Tensor:
-        taken = len(range(lane, self.num_rows, lanes))
+    def rows(self, replica: int, replicas: int) -> tf.Tensor:
+        taken = len(range(replica, self.num_rows, replicas))
         result = draw_rows(
             self.op_type,
             self.inputs(),
@@ -83,8 +83,8 @@ class Draw:
             self.shape(taken),
             lead=self.lead,
             rows=self.num_rows,
-            first=lane,
-            step=lanes,
+            first=replica,
+            step=replicas,
         )
         assert result is not None
         assert result.dtype == self.dtype
@@ -110,9 +110,9 @@ def assert_same_bits(actual: Any, expected: Any) -> None:
     assert np.asarray(actual).tobytes() == np.asarray(expected).tobytes()
 
 
-def assert_lanes_are_cut_from_the_draw(draw: Draw, lanes: int) -> None:
-    for lane in range(lanes):
-        assert_same_bits(draw.rows(lane, lanes), draw.expected(lane, lanes))
+def assert_replicas_are_cut_from_the_draw(draw: Draw, replicas: int) -> None:
+    for replica in range(replicas):
+        assert_same_bits(draw.rows(replica, replicas), draw.expected(replica, replicas))
 
 
 NUMBERS_OF_64_BITS = st.one_of(
@@ -147,7 +147,7 @@ def test_rows_of_any_shape_key_and_counter_are_those_of_the_draw(
     op_type: str, dtype: tf.DType, data: st.DataObject
 ) -> None:
     draw = data.draw(draws(op_type, dtype))
-    assert_lanes_are_cut_from_the_draw(draw, data.draw(st.integers(1, 5)))
+    assert_replicas_are_cut_from_the_draw(draw, data.draw(st.integers(1, 5)))
 
 
 @EVERY_KIND
@@ -156,7 +156,7 @@ def test_many_rows_are_drawn_in_several_threads(
 ) -> None:
     monkeypatch.setattr(module, "_max_threads", lambda: 3)
     draw = Draw(op_type, dtype, before=(2,), num_rows=20_001, after=(7,))
-    assert_lanes_are_cut_from_the_draw(draw, 2)  # threads begin inside of rows
+    assert_replicas_are_cut_from_the_draw(draw, 2)  # threads begin inside of rows
 
 
 @EVERY_KIND
@@ -164,7 +164,7 @@ def test_many_rows_are_drawn_in_several_threads(
 def test_counters_pass_their_largest_value_as_those_of_tensorflow_do(
     op_type: str, dtype: tf.DType, counter: Sequence[int]
 ) -> None:
-    assert_lanes_are_cut_from_the_draw(
+    assert_replicas_are_cut_from_the_draw(
         Draw(op_type, dtype, num_rows=33, after=(5,), key=2**64 - 1, counter=counter), 3
     )
 
@@ -209,7 +209,7 @@ def test_the_logarithm_of_a_very_small_fraction_is_right(dtype: tf.DType, counte
 
 
 @EVERY_KIND
-def test_a_lane_without_rows_gets_none(op_type: str, dtype: tf.DType) -> None:
+def test_a_replica_without_rows_gets_none(op_type: str, dtype: tf.DType) -> None:
     assert Draw(op_type, dtype, num_rows=2, after=(3,)).rows(4, 5).shape == (0, 3)
 
 

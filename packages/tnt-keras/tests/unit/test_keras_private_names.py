@@ -16,6 +16,7 @@ import tensorflow as tf
 
 import tnt_keras
 from tnt_keras.api import model
+from tnt_keras.inputs.arguments import InputArguments, check_input
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.version_gate import VersionGate
 from tnt_keras.process.output import logger
@@ -296,3 +297,16 @@ def test_the_seed_of_functions_without_one_is_known_once_there_is_one() -> None:
     before = int(state.value.numpy()[1])
     keras.random.normal((2,))
     assert int(state.value.numpy()[1]) > before
+
+
+def test_a_new_kind_of_input_of_keras_is_noticed() -> None:
+    unknown = private.kinds_of_input_in_keras() - private.KINDS_OF_INPUT
+    assert not unknown, f"Keras takes other data now: find out who reads them, for {unknown}"
+
+
+def test_data_that_only_keras_knows_are_refused() -> None:
+    class NewKind:
+        """Something that this package has not heard of."""
+
+    with pytest.raises(TypeError, match=r"`x` must be a `tf.data.Dataset`.*Received: NewKind"):
+        check_input(InputArguments(NewKind()))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_comm import TensorSpec
-from tnt_keras.exchange import values
+from tnt_keras.exchange import values as exchanged
 from tnt_keras.exchange.values import wire_form
 
 OPERATIONS = {
@@ -69,7 +69,7 @@ def test_what_travels_gives_the_result_of_the_dtype(
     forms = [wire_form(kind, tf.constant(value)) for value in values]
     travelling = [np.asarray(form.value) for form in forms]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(values, "get_size", lambda: len(values))
+        patch.setattr(exchanged, "get_size", lambda: len(values))
         if forms[0].kind == "gather":
             received = np.concatenate(travelling)
         else:
@@ -95,10 +95,10 @@ def test_what_travels_gives_the_result_of_the_dtype(
 def test_products_of_complex_numbers_are_formed_in_the_order_of_other_reductions(
     num_ranks: int, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(values, "get_size", lambda: num_ranks)
-    monkeypatch.setattr(values, "_product", lambda factors: f"({''.join(factors)})")
+    monkeypatch.setattr(exchanged, "get_size", lambda: num_ranks)
+    monkeypatch.setattr(exchanged, "_product", lambda factors: f"({''.join(factors)})")
     monkeypatch.setattr(tf, "unstack", lambda rows, num: [str(i) for i in range(num)])
-    assert values._product_of_rows(tf.zeros([num_ranks])) == order
+    assert exchanged._product_of_rows(tf.zeros([num_ranks])) == order
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 """Starts the launcher as a user would, on small scripts that need no TensorFlow."""
 
+import json
 import os
 import signal
+import struct
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import tnt_launch
+from tnt_launch.running.board import ENTRY
 
 LIMIT_S = 120.0
 """Deadline of everything; a good launcher needs a second or two."""
@@ -88,5 +92,17 @@ def listen_to_signals():
 def environment():
     """This process's environment without a job of its own, and with the launcher importable."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
-    path = [str(Path(tnt_launch.__file__).parents[1]), kept.get("PYTHONPATH", "")]
+    own = [str(Path(tnt_launch.__file__).parents[1]), str(Path(__file__).parent)]
+    path = [*own, kept.get("PYTHONPATH", "")]
     return {**kept, "PYTHONPATH": ":".join(filter(None, path))}
+
+
+def tell(kind, text, cause_rank=None):
+    """Tell the launcher of an error, and print it, as a rank with Tarantella does."""
+    record = {"kind": kind, "text": text, "cause_rank": cause_rank, "time_s": time.monotonic()}
+    data = json.dumps(record).encode()
+    for name in os.listdir("/proc/self/fd"):
+        if "memfd:tnt-board" in os.path.realpath(f"/proc/self/fd/{name}"):
+            head = struct.pack("<qqi", 0, 0, len(data))
+            os.pwrite(int(name), head + data, int(os.environ["TNT_LOCAL_RANK"]) * ENTRY)
+    sys.stderr.write(f"Traceback (most recent call last):\n{kind}: {text}\n")

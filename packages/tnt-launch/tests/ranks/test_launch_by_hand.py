@@ -106,6 +106,34 @@ def test_the_exit_code_of_the_job_is_that_of_all_launchers(start):
     assert "the job has failed" in ends[1][2]
 
 
+ERROR_ELSEWHERE = """
+from launched import tell
+if rank == 1:
+    tell("ValueError", "the cause")
+    announce(1, "failed")
+    wait_for("another-failed")
+    time.sleep(1)
+    os._exit(5)
+wait_for("failed")
+tell("ValueError", "a consequence", {cause_rank})
+announce(1, "another-failed")
+os._exit(6)
+"""
+
+
+@pytest.mark.parametrize("cause_rank", [1, None])
+def test_the_error_that_came_first_is_the_cause_on_whichever_host(start, cause_rank):
+    script = ERROR_ELSEWHERE.format(cause_rank=cause_rank)
+    nodes = [start(node, script) for node in (0, 1)]
+    exit_code, _, err = nodes[0].end(ENDED_WITHIN_S)
+    assert exit_code == 5
+    assert "rank 1 on" in err.splitlines()[0]
+    assert err.splitlines()[0].endswith(
+        "failed first: exit code 5: script.py: ValueError: the cause"
+    )
+    assert ": exit code 6: ValueError: a consequence" in err
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("node", [0, 1])
 def test_the_end_of_one_launcher_ends_the_ranks_of_all(start, node, number):

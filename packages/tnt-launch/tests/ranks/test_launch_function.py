@@ -13,7 +13,7 @@ import time
 from functools import partial
 
 import pytest
-from launched import LIMIT_S, environment
+from launched import LIMIT_S, environment, tell
 
 from tnt_launch.errors import LaunchError, RankFailedError
 from tnt_launch.function import launch as module
@@ -187,12 +187,10 @@ def test_the_first_exception_in_time_is_raised_though_its_process_ends_last(tmp_
 
 
 def test_a_lost_peer_is_not_the_cause():
-    class PeerLostError(Exception):
-        pass
-
     def fail():
         if os.environ["TNT_RANK"] == "0":
-            raise PeerLostError("lost rank 1")
+            tell("PeerLostError", "lost rank 1", cause_rank=1)
+            raise RuntimeError("lost rank 1")
         time.sleep(0.3)
         raise LookupError("the cause")
 

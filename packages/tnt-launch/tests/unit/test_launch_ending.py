@@ -4,79 +4,60 @@ import signal
 
 import pytest
 
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.report import RankEnd, first_failure
-from tnt_launch.running.ending import (
-    EARLIER_S,
-    GRACE_S,
-    LEAVING_S,
-    SETTLE_S,
-    TOLD_GRACE_S,
-    Survivor,
-    time_of_end,
-)
+from tnt_launch.running.ending import GRACE_S, LEAVING_S, time_of_end
 
 T = 100.0
-HEAD = "Traceback (most recent call last):\n"
-LOST = HEAD + "tnt_comm.errors.PeerLostError: rank 0: lost rank 1\n"
-TOLD = HEAD + "tnt_keras.calls.errors.OtherRankError: rank 1 failed: SystemExit: 4\n"
-OWN = HEAD + "RuntimeError: no more disk\n"
 
 
-def end(rank, exit_code, **fields):
-    return RankEnd(rank, "alpha", 1000 + rank, exit_code, time_s=T, **fields)
+def own(time_s=T):
+    return Failure("RuntimeError", "no more disk", time_s=time_s)
+
+
+def because_of(rank, time_s=T):
+    return Failure("tnt_comm.PeerLostError", f"lost rank {rank}", cause_rank=rank, time_s=time_s)
+
+
+def end(rank, exit_code, failure=None, **fields):
+    return RankEnd(rank, "alpha", 1000 + rank, exit_code, time_s=T, failure=failure, **fields)
 
 
 KILLED = end(1, -signal.SIGKILL)
-ERRORS = [KILLED, end(1, 1, stderr=OWN), end(1, 3)]
+ERRORS = [KILLED, end(1, 1, own()), end(1, 3)]
 ERROR_IDS = ["signal", "error", "exit"]
 
 
 @pytest.mark.parametrize("cause", ERRORS, ids=ERROR_IDS)
-def test_silent_ranks_have_a_short_grace_after_an_error_that_is_certain(cause):
-    told = Survivor(LOST, T + 0.01, T + 0.01)
-    assert time_of_end([cause], [told, Survivor()], T) == T + GRACE_S
+@pytest.mark.parametrize("told", [None, because_of(1), own(T + 0.1)])
+def test_the_others_have_a_short_grace_after_an_end_that_is_the_cause(cause, told):
+    assert time_of_end([cause], {0: None, 2: told}) == T + GRACE_S
 
 
 @pytest.mark.parametrize("cause", ERRORS, ids=ERROR_IDS)
-def test_all_ends_at_once_if_all_have_told_of_the_lost_rank(cause):
-    told = [Survivor(LOST, T + 0.01, T + 0.02), Survivor(OWN, T + 0.04, T + 0.04)]
-    assert time_of_end([cause], told, T) == T + 0.04 + SETTLE_S
-
-
-def test_ranks_that_go_on_writing_have_no_longer_than_silent_ones():
-    assert time_of_end([KILLED], [Survivor(LOST, T, T + 60)], T) == T + GRACE_S
-
-
-def test_nobody_is_left_to_wait_for():
-    assert time_of_end([KILLED], [], T) == T
-
-
-def test_a_rank_whose_own_error_came_before_may_end_by_itself():
-    earlier = Survivor(OWN, T - 1, T - 0.9)
-    assert time_of_end([KILLED], [earlier, Survivor()], T) == T - 1 + EARLIER_S
-
-
-def test_a_lost_peer_that_is_read_before_the_end_of_the_rank_is_no_earlier_error():
-    assert time_of_end([KILLED], [Survivor(LOST, T - 0.01, T)], T) == T + SETTLE_S
+def test_a_rank_whose_own_error_came_before_may_end_by_itself(cause):
+    assert time_of_end([cause], {0: own(T - 1), 2: None}) == T - 1 + LEAVING_S
 
 
 def test_the_earlier_error_is_the_cause_though_its_rank_ends_later():
-    late = RankEnd(0, "alpha", 1000, 1, time_s=T + 1, told_s=T - 1, stderr=OWN)
-    ends = [end(1, 1, stderr=OWN, told_s=T - 0.5), end(2, 4), late]
+    late = RankEnd(0, "alpha", 1000, 1, time_s=T + 1, failure=own(T - 1))
+    ends = [end(1, 1, own(T - 0.5)), end(2, 4), late]
     assert first_failure(ends) is late
 
 
-def test_a_signal_ends_a_rank_when_it_comes():
-    killed = end(1, -signal.SIGKILL, told_s=T - 2, stderr=OWN)
-    error = end(0, 1, told_s=T - 1, stderr=OWN)
-    assert first_failure([killed, error]) is error
+def test_a_rank_is_waited_for_if_another_one_has_failed_because_of_it():
+    """It may print nothing, and tell nothing: `sys.exit(4)`."""
+    told = end(0, 1, because_of(1))
+    assert time_of_end([told], {1: None, 2: None}) == T + LEAVING_S
+    assert time_of_end([told], {1: own(T + 1)}) == T + LEAVING_S
+    assert time_of_end([told, end(1, 0)], {2: None}) == T + GRACE_S
 
 
-@pytest.mark.parametrize("error", [LOST, TOLD])
-def test_ranks_that_print_nothing_are_waited_for_only_if_they_have_told_the_others(error):
-    told = end(0, 1, stderr=error)
-    after = T + TOLD_GRACE_S
-    assert time_of_end([told], [Survivor()], T) == after
-    expected = after if error is LOST else T + LEAVING_S
-    assert time_of_end([told], [Survivor()], after) == expected
-    assert time_of_end([told], [Survivor(OWN, T, T)], after) == T + LEAVING_S
+def test_nobody_waits_for_ranks_that_tell_of_each_other():
+    assert time_of_end([end(0, 1, because_of(1))], {1: because_of(0)}) == T + GRACE_S
+
+
+def test_a_cause_is_found_through_ranks_that_tell_of_others():
+    told = end(0, 1, because_of(1))
+    assert time_of_end([told], {1: because_of(2), 2: None}) == T + LEAVING_S
+    assert time_of_end([told], {1: because_of(2), 3: None}) == T + GRACE_S

@@ -3,21 +3,17 @@
 import selectors
 import signal
 import time
+from dataclasses import replace
 
 import pytest
 
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.agent import ThisHost
-from tnt_launch.running.ending import (
-    EARLIER_S,
-    GRACE_S,
-    LEAVING_S,
-    TOLD_GRACE_S,
-    Survivor,
-    time_of_end,
-)
+from tnt_launch.running.board import Entry
+from tnt_launch.running.ending import GRACE_S, LEAVING_S, time_of_end
 from tnt_launch.running.job import TERMINATE_S, Job
 from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import SignalInbox
@@ -29,6 +25,10 @@ class FakeAgent:
     def __init__(self, size):
         self.is_stopped = dict.fromkeys(range(size), False)
         self.signals = []
+        self.told = {}
+
+    def failures(self):
+        return self.told.items()
 
     def reap(self):
         pass
@@ -59,11 +59,12 @@ def job(agent):
 
 
 STEP_S = 0.01
+NOTHING = Entry()
 
 
-def fail(job, agent, rank, exit_code=1):
+def fail(job, agent, rank, exit_code=1, told=NOTHING):
     del agent.is_stopped[rank]
-    job.on_exit(rank, exit_code)
+    job.on_exit(rank, exit_code, told)
 
 
 def signals_until(job, agent, seconds):
@@ -94,7 +95,7 @@ def test_a_second_failure_within_the_grace_changes_no_time(job, agent):
     fail(job, agent, 1)
     first = job.ends[0].time_s
     fail(job, agent, 0)
-    assert time_of_end(job.ends, [Survivor()], first) == first + GRACE_S
+    assert time_of_end(job.ends, {2: None}) == first + GRACE_S
     assert first_failure(job.ends).rank == 1
 
 
@@ -108,53 +109,51 @@ def test_a_rank_that_ends_after_a_signal_is_not_to_blame_and_may_have_been_stopp
     assert first_failure(job.ends).rank == 1
 
 
-HEAD = b"Traceback (most recent call last):\n"
-TOLD = HEAD + b"tnt_keras.calls.errors.OtherRankError: Rank 0: rank 1 failed: SystemExit: 4\n"
-LOST = HEAD + b"tnt_comm.errors.PeerLostError: rank 0: lost rank 1\n"
-OWN = HEAD + b"RuntimeError: no more disk\n"
+OWN = Failure("RuntimeError", "no more disk")
+LOST = Failure("tnt_comm.PeerLostError", "rank 0: lost rank 1", cause_rank=1)
 
 
-@pytest.mark.parametrize(("printed", "of_other"), [(OWN, LOST), (OWN, TOLD), (b"", TOLD)])
-def test_the_others_wait_for_the_end_of_a_rank_that_is_the_cause(job, agent, printed, of_other):
-    job.on_output(1, "stderr", printed)
-    job.on_output(0, "stderr", of_other)
-    fail(job, agent, 0)
-    assert signals_until(job, agent, TOLD_GRACE_S + 1) == []
+def told(failure):
+    return Entry(failure=replace(failure, time_s=time.monotonic()))
+
+
+@pytest.mark.parametrize("of_cause", [OWN, None])
+def test_the_others_wait_for_the_end_of_a_rank_that_is_the_cause(job, agent, of_cause):
+    if of_cause is not None:
+        agent.told[1] = told(of_cause).failure
+    fail(job, agent, 0, told=told(LOST))
+    assert signals_until(job, agent, LEAVING_S / 2) == []
     fail(job, agent, 1, exit_code=3)
-    assert signals_until(job, agent, TOLD_GRACE_S + 2) == [signal.SIGTERM]
+    assert signals_until(job, agent, LEAVING_S / 2 + 1) == [signal.SIGTERM]
     assert first_failure(job.ends).rank == 1
     assert first_failure(job.ends).exit_code == 3
 
 
-def test_nobody_waits_for_a_rank_that_was_lost_and_has_printed_nothing(job, agent):
-    job.on_output(0, "stderr", LOST)
-    fail(job, agent, 0)
-    assert signals_until(job, agent, TOLD_GRACE_S + 1) == [signal.SIGTERM]
-
-
-@pytest.mark.parametrize(("printed", "of_other"), [(OWN, LOST), (b"", TOLD)])
-def test_a_rank_that_is_the_cause_and_does_not_end_is_ended(job, agent, printed, of_other):
-    job.on_output(1, "stderr", printed)
-    job.on_output(0, "stderr", of_other)
-    fail(job, agent, 0)
+def test_a_rank_that_is_the_cause_and_does_not_end_is_ended(job, agent):
+    fail(job, agent, 0, told=told(LOST))
     assert signals_until(job, agent, LEAVING_S - 0.2) == []
     assert signals_until(job, agent, LEAVING_S) == [signal.SIGTERM]
     assert signals_until(job, agent, LEAVING_S + TERMINATE_S) == [signal.SIGTERM, signal.SIGKILL]
 
 
 def test_a_rank_with_an_earlier_error_may_end_by_itself(job, agent):
-    job.on_output(1, "stderr", OWN)
-    job.on_output(0, "stderr", OWN)
-    fail(job, agent, 0)
-    assert signals_until(job, agent, 2) == []
-    assert signals_until(job, agent, EARLIER_S) == [signal.SIGTERM]
+    agent.told[1] = told(OWN).failure
+    fail(job, agent, 0, told=told(OWN))
+    assert signals_until(job, agent, LEAVING_S - 0.2) == []
+    assert signals_until(job, agent, LEAVING_S) == [signal.SIGTERM]
 
 
-def test_nobody_waits_for_a_traceback_where_the_cause_is_known(job, agent):
-    job.on_output(0, "stderr", OWN)
-    job.on_output(1, "stderr", OWN)
-    fail(job, agent, 0)
+def test_nobody_waits_for_a_rank_whose_error_came_later(job, agent):
+    fail(job, agent, 0, told=told(OWN))
+    agent.told[1] = told(OWN).failure
     assert signals_until(job, agent, 1) == [signal.SIGTERM]
+
+
+def test_an_error_after_the_signal_that_ends_a_rank_is_none_of_its_own(job, agent):
+    job.interrupt(signal.SIGINT)
+    signals_until(job, agent, 0)
+    fail(job, agent, 1, -signal.SIGINT, told(Failure("KeyboardInterrupt")))
+    assert first_failure(job.ends) is None
 
 
 @pytest.mark.parametrize(
@@ -180,8 +179,7 @@ def test_a_second_signal_kills_at_once(job, agent):
 
 
 def test_the_whole_end_takes_less_than_five_seconds():
-    assert TOLD_GRACE_S + TERMINATE_S < 5
-    assert EARLIER_S + TERMINATE_S < 5
+    assert GRACE_S + TERMINATE_S < 5
     assert 2 * TERMINATE_S < 5
 
 
@@ -194,7 +192,7 @@ class HostsThatAreLost:
 
     def tick(self, now):
         for rank in range(3):
-            self.job.on_exit(rank, 255, "host beta is lost")
+            self.job.on_exit(rank, 255, NOTHING, "host beta is lost")
 
     def announce_stop(self, is_stopped):
         pass

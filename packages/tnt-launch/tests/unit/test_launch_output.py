@@ -9,6 +9,10 @@ T = 100.0
 TRACEBACK = b"Traceback (most recent call last):\nValueError: no\n"
 
 
+def went_on(rank):
+    return False
+
+
 @pytest.fixture
 def shown():
     """A router with what it has shown, as one string of bytes."""
@@ -38,9 +42,9 @@ def test_a_traceback_waits_and_is_left_to_the_report_if_the_rank_fails(shown):
 def test_a_traceback_of_a_rank_that_goes_on_is_shown_after_a_while(shown):
     router, data = shown
     router.take(1, "stderr", TRACEBACK, T)
-    assert router.tick(T) == T + TRACEBACK_HOLD_S
+    assert router.tick(T, went_on) == T + TRACEBACK_HOLD_S
     assert data() == b""
-    router.tick(T + TRACEBACK_HOLD_S)
+    router.tick(T + TRACEBACK_HOLD_S, went_on)
     assert data() == b"[1] Traceback (most recent call last):\n[1] ValueError: no\n"
 
 
@@ -48,7 +52,7 @@ def test_in_a_job_that_is_ending_tracebacks_wait_for_the_end(shown):
     router, data = shown
     router.take(0, "stderr", TRACEBACK, T)
     router.hide_other_ranks(T)
-    assert router.tick(T + 100 * TRACEBACK_HOLD_S) is None
+    assert router.tick(T + 100 * TRACEBACK_HOLD_S, went_on) is None
     assert data() == b""
     router.finish_rank(0, is_traceback_shown=True, now=T)
     assert data() == TRACEBACK

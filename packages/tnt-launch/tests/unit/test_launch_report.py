@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.report import (
     RankEnd,
     exit_text,
@@ -13,7 +14,7 @@ from tnt_launch.output.report import (
 )
 
 HEAD = "Traceback (most recent call last):\n"
-LOST = HEAD + "  somewhere\ntnt_comm.PeerLostError: rank 0: lost rank 1\n"
+LOST = Failure("tnt_comm.PeerLostError", "rank 0: lost rank 1", cause_rank=1)
 OWN = HEAD + "  somewhere\nValueError: no\n"
 
 
@@ -32,38 +33,27 @@ def test_the_first_failure_in_time_is_to_blame():
 
 @pytest.mark.parametrize("cause", [end(1, -signal.SIGKILL), end(1, 1, stderr=OWN)])
 def test_an_error_of_its_own_is_to_blame_even_after_the_report_of_a_lost_peer(cause):
-    ends = [end(0, 1, stderr=LOST), cause, end(2, 1, stderr=OWN)]
+    ends = [end(0, 1, failure=LOST), cause, end(2, 1, stderr=OWN)]
     assert first_failure(ends) is cause
 
 
 def test_a_rank_that_was_told_of_anothers_failure_is_not_to_blame():
-    told = (
-        "Traceback (most recent call last):\n"
-        '  File "train.py", line 38, in <module>\n'
-        "tnt_keras.calls.errors.OtherRankError.RuntimeError: train.py:38: Rank 0: rank 1 "
-        "failed in `tnt.master_first()`: SystemExit: 4\n"
-    )
-    ends = [end(0, 1, stderr=told), end(2, 1, stderr=told), end(1, 4)]
+    told = Failure("OtherRankError.RuntimeError", "rank 1 failed: SystemExit: 4", cause_rank=1)
+    ends = [end(0, 1, failure=told), end(2, 1, failure=told), end(1, 4)]
     assert first_failure(ends) is ends[2]
     assert first_failure(ends[:2]) is ends[0]
 
 
-def test_a_rank_that_found_another_in_another_call_is_not_to_blame():
-    found = (
-        "Traceback (most recent call last):\n"
-        '  File "train.py", line 9, in <module>\n'
-        "tnt_comm.errors.MismatchError: train.py:9: fit: Rank 0: the ranks make different calls\n"
-    )
-    ends = [end(0, 1, stderr=found), end(1, 1, stderr=OWN)]
+def test_a_rank_that_ended_because_of_an_error_of_another_that_it_caught_is_not_to_blame():
+    ends = [end(0, 7, failure=Failure(cause_rank=1)), end(1, 4)]
     assert first_failure(ends) is ends[1]
-    assert first_failure(ends[:1]) is ends[0]
 
 
 def test_if_all_only_lost_a_peer_the_first_of_them_is_told():
-    ends = [end(3), end(2, 1, stderr=LOST), end(0, 1, stderr=LOST)]
+    ends = [end(3), end(2, 1, failure=LOST), end(0, 1, failure=LOST)]
     assert first_failure(ends) is ends[1]
     text = report_failure(ends[1], ends)
-    assert "was the first to report a lost peer" in text
+    assert "rank 2 on alpha (pid 1002) was the first to fail, because of rank 1: " in text
     assert "rank 3 on alpha (pid 1003): left with exit code 0" in text
 
 
@@ -72,8 +62,17 @@ def test_a_rank_ended_by_the_launcher_is_not_to_blame():
     assert first_failure(ends) is ends[1]
 
 
-def test_a_handled_error_about_a_peer_long_ago_does_not_excuse_a_rank():
-    assert not end(0, 1, stderr=LOST + "went on\n" + OWN).only_lost_a_peer
+def test_a_rank_ended_by_the_launcher_after_its_own_error_is_to_blame_with_pythons_exit_code():
+    own = Failure("ValueError", "no", time_s=1.0)
+    late = end(0, -signal.SIGTERM, time_s=3.0, was_ended=True, failure=own)
+    ends = [end(1, 5, time_s=2.0), late]
+    assert first_failure(ends) is late
+    assert late.own_exit_code == 1
+    assert "failed first: exit code 1: ValueError: no" in report_failure(late, ends)
+
+
+def test_a_rank_that_did_well_in_the_end_has_not_failed():
+    assert not end(0, 0, failure=Failure("ValueError", "no")).has_failed
 
 
 @pytest.mark.parametrize(("code", "shell"), [(0, 0), (3, 3), (-9, 137), (-15, 143)])
@@ -91,7 +90,7 @@ def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other(
     cause = end(1, 7, stderr="noise\n" + OWN, stdout="said before\n")
     ends = [
         cause,
-        end(3, 1, stderr=LOST),
+        end(3, 1, failure=LOST),
         end(2, -9, was_ended=True, was_stopped=True),
         end(0, -15, was_ended=True),
         end(4),
@@ -120,7 +119,7 @@ def test_without_a_traceback_the_last_lines_of_stderr_are_told():
 
 def test_the_report_of_a_rank_without_a_traceback_ends_with_how_it_ended():
     cause = end(1, -9, stderr="noise\n")
-    lines = report_failure(cause, [cause, end(0, 1, stderr=LOST)]).splitlines()
+    lines = report_failure(cause, [cause, end(0, 1, failure=LOST)]).splitlines()
     assert lines[0] == "tarantella: rank 1 on alpha (pid 1001) failed first: killed by SIGKILL"
     assert lines[-1] == "rank 1 on alpha (pid 1001): killed by SIGKILL: noise"
 
@@ -129,7 +128,7 @@ def test_the_report_of_a_rank_without_a_traceback_ends_with_how_it_ended():
 @pytest.mark.parametrize("others", [0, 1])
 def test_the_last_line_is_the_exception_whatever_follows_it(after, others):
     cause = end(0, 1, stderr=OWN + after)
-    lines = report_failure(cause, [cause, end(1, 1, stderr=LOST)][: 1 + others]).splitlines()
+    lines = report_failure(cause, [cause, end(1, 1, failure=LOST)][: 1 + others]).splitlines()
     assert after.splitlines()[0] in lines
     assert lines[0].endswith(": ValueError: no")
     assert lines[-1] == "ValueError: no"
@@ -141,6 +140,14 @@ def test_a_line_of_another_rank_is_one_line_with_its_exception():
     assert "rank 1 on alpha (pid 1001): exit code 1: ValueError: no\n--- " in report_failure(
         cause, [cause, other]
     )
+
+
+def test_what_a_rank_has_told_counts_and_not_what_it_has_printed():
+    told = Failure("ValueError", "yes", "/work/a/train.py", 12)
+    cause = end(0, 1, stderr=OWN, failure=told)
+    first, *_, last = report_failure(cause, [cause, end(1)], "/work", "a/train.py").splitlines()
+    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: yes")
+    assert last == "ValueError: yes"
 
 
 def test_the_first_line_names_the_users_own_line():
@@ -158,8 +165,8 @@ def test_the_report_says_where_in_the_training_a_rank_was():
 
 def test_many_ranks_that_ended_alike_are_one_line():
     def lost(rank):
-        text = HEAD + f"tnt_comm.PeerLostError: rank {rank}: lost rank 12\n"
-        return end(rank, -signal.SIGTERM, stderr=text, told_s=1.0, was_ended=True)
+        told = Failure("tnt_comm.PeerLostError", f"rank {rank}: lost rank 12", cause_rank=12)
+        return end(rank, -signal.SIGTERM, failure=told, was_ended=True)
 
     cause = end(12, -signal.SIGKILL)
     others = [lost(rank) for rank in range(10)] + [end(11, 3), end(10)]

@@ -3,10 +3,27 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_launch.output.stream import MAX_LINE, TAIL_LINES, TRACEBACK_HOLD_S, LineSplitter, Tail
+from tnt_launch.output.stream import (
+    FAILED_HOLD_S,
+    MAX_LINE,
+    TAIL_LINES,
+    TRACEBACK_HOLD_S,
+    LineSplitter,
+    Tail,
+)
 from tnt_launch.output.stream import TracebackHold as Hold
 
 T = 100.0
+
+
+def went_on():
+    return False
+
+
+def has_failed():
+    return True
+
+
 TRACEBACK = b"Traceback (most recent call last):\n"
 
 
@@ -37,7 +54,7 @@ def test_a_tail_keeps_the_last_lines_and_the_unfinished_one():
 def test_what_is_no_traceback_passes_at_once():
     hold = Hold()
     assert hold.feed(b"a Traceback\nb", T) == b"a Traceback\nb"
-    assert hold.tick(T) == (b"", None)
+    assert hold.tick(T, went_on) == (b"", None)
 
 
 def test_a_traceback_is_held_and_then_shown_if_the_rank_goes_on():
@@ -45,9 +62,17 @@ def test_a_traceback_is_held_and_then_shown_if_the_rank_goes_on():
     assert hold.feed(b"before\n" + TRACEBACK, T) == b"before\n"
     assert hold.feed(b"more\n", T) == b""
     end = T + TRACEBACK_HOLD_S
-    assert hold.tick(T) == (b"", end)
-    assert hold.tick(end) == (TRACEBACK + b"more\n", None)
+    assert hold.tick(T, went_on) == (b"", end)
+    assert hold.tick(end, went_on) == (TRACEBACK + b"more\n", None)
     assert hold.feed(b"after\n", end) == b"after\n"
+
+
+def test_a_traceback_of_a_rank_that_has_told_of_a_failure_is_held_longer():
+    hold = Hold()
+    hold.feed(TRACEBACK, T)
+    end = T + FAILED_HOLD_S
+    assert hold.tick(T + TRACEBACK_HOLD_S, has_failed) == (b"", end)
+    assert hold.tick(end, has_failed) == (TRACEBACK, None)
 
 
 def test_a_traceback_starts_at_the_start_of_a_line_only():
@@ -56,19 +81,3 @@ def test_a_traceback_starts_at_the_start_of_a_line_only():
     assert hold.feed(TRACEBACK, T) == TRACEBACK
     assert hold.feed(TRACEBACK, T) == b""
     assert hold.release() == TRACEBACK
-
-
-def test_the_begin_of_a_traceback_is_that_of_the_last_error():
-    hold = Hold()
-    assert hold.last_begin is None
-    head = b"Traceback (most recent call last):\n"
-    hold.feed(head + b"KeyError: 1\n\n", T)
-    chained = b"During handling of the above exception, another exception occurred:\n\n" + head
-    hold.feed(chained[:50], T + 1)
-    hold.feed(chained[50:] + b"ValueError: 2\n", T + 1)
-    assert hold.last_begin == T
-    hold.feed(head[:20], T + 2)
-    hold.feed(head[20:] + b"OSError: 3\n", T + 2)
-    assert hold.last_begin == T + 2
-    hold.release()
-    assert hold.last_begin is None

@@ -1,4 +1,4 @@
-// TntUniformRows, ...: the rows of a stateless draw that one lane needs, and no others.
+// TntUniformRows, ...: the rows of a stateless draw that one replica needs, and no others.
 //
 // They are bit for bit those of TensorFlow's own draw of the whole shape, with the generator that
 // TensorFlow uses on CPUs. The result is flat. The operations are functions of their inputs, so

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,11 +9,11 @@ import keras
 import numpy as np
 
 import tnt_comm
+from tnt_comm.board import note_progress
 from tnt_keras.callbacks.communication_report import STEPS
 from tnt_keras.callbacks.ranks import folder_of_all_ranks
 from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
-from tnt_keras.process.progress import note_progress
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.own_logs import keep_own_logs
@@ -25,7 +24,6 @@ _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
 """How a rank wants to go on; the largest of all ranks counts."""
 _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
 """By which attribute of the model callbacks ask for an end, by the kind of step."""
-_HEAD_START_S = 3.0  # with several processes for each core an end takes more than a second
 
 
 class Lockstep(keras.callbacks.Callback):
@@ -200,10 +198,11 @@ def _raise_on_all_ranks(point: str, error: Exception | None) -> None:
     messages = [text.decode(errors="replace") for text in allgather("errors", own.encode())]
     if error is not None:
         raise error
-    time.sleep(_HEAD_START_S)  # what raised ends first, and is what the launcher shows first
-    described = "; ".join(f"rank {rank}: {text}" for rank, text in enumerate(messages) if text)
+    raised = [rank for rank, text in enumerate(messages) if text]
+    described = "; ".join(f"rank {rank}: {messages[rank]}" for rank in raised)
     raise of_other_rank(
         RuntimeError,
+        raised[0],
         f"Rank {get_rank()}: a callback has raised an error on other ranks at the {point}, so "
         f"that the call cannot go on. {described}",
     )

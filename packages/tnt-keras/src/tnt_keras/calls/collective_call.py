@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import tnt_comm
 from tnt_keras.calls.current_call import Call, on_one_rank, running, user_frames_of
-from tnt_keras.calls.errors import cause_of
+from tnt_keras.calls.errors import cause_of, with_text
 from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
 from tnt_keras.process.framework import check_no_strategy
@@ -76,7 +76,7 @@ def _error_for_user(error: Exception, call: Call) -> Exception | None:
         cause = cause_of(error)
         if cause is None:
             return None
-        reported = type(cause)(f"{call.caller}: {call.name}: {cause}")
+        reported = with_text(cause, f"{call.caller}: {call.name}: {cause}")
     if call.outer is not None:
         call.outer.reported = reported
     return reported

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import tensorflow as tf
 
 import tnt_comm
+from tnt_comm.failure import cause_rank
 
 
 class DifferentInputError(ValueError):
@@ -23,25 +24,33 @@ class DifferentWeightsError(RuntimeError):
 
 
 class OtherRankError(Exception):
-    """Another rank has failed; the text says which, and why. Made by `of_other_rank`.
-
-    tnt-launch knows this name in tracebacks: the other rank is to blame.
-    """
+    """Another rank has failed, `cause_rank`; the text says why. Made by `of_other_rank`."""
 
     kind: ClassVar[type[Exception]]
+    cause_rank: int
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how it is made, since its class has no name in a module."""
-        return of_other_rank, (self.kind, *self.args)
+        return of_other_rank, (self.kind, self.cause_rank, *self.args)
 
 
-def of_other_rank(kind: type[Exception], message: str) -> Exception:
-    """Return an error of class `kind` that tells what another rank has met. Local."""
-    return _class_of_other_rank(kind)(message)  # type: ignore[arg-type]  # a class has a hash
+def of_other_rank(kind: type[Exception], rank: int, message: str) -> OtherRankError:
+    """Return an error that is also of class `kind`, and tells what a rank has met. Local."""
+    error = _class_of_other_rank(kind)(message)  # type: ignore[arg-type]  # a class has a hash
+    error.cause_rank = rank
+    return error
+
+
+def with_text(error: Exception, text: str) -> Exception:
+    """Return an error like another one with a text of its own. Local."""
+    copy = type(error)(text)
+    if isinstance(error, (tnt_comm.CommError, OtherRankError)):
+        copy.cause_rank = error.cause_rank  # type: ignore[attr-defined]  # of the same class
+    return copy
 
 
 @functools.cache
-def _class_of_other_rank(kind: type[Exception]) -> type[Exception]:
+def _class_of_other_rank(kind: type[Exception]) -> type[OtherRankError]:
     """Return a class of the kind's own name, in tracebacks `OtherRankError.` and that name."""
     qualname = f"{OtherRankError.__qualname__}.{kind.__qualname__}"
     names = {"__module__": __name__, "__qualname__": qualname, "kind": kind}
@@ -78,4 +87,7 @@ def cause_of(error: Exception) -> Exception | None:
     if found is None:
         return None
     name, text = found.groups()
-    return _KINDS[name](text.strip())
+    cause = _KINDS[name](text.strip())
+    if isinstance(cause, tnt_comm.CommError):
+        cause.cause_rank = cause_rank()
+    return cause

@@ -16,7 +16,9 @@ import contextlib
 import dataclasses
 
 import tnt_comm
+from tnt_comm.failure import one_line
 from tnt_keras.calls.current_call import Call, current_call
+from tnt_keras.calls.errors import with_text
 from tnt_keras.process.rank import get_rank
 
 PATIENCE_S = 60.0
@@ -40,14 +42,14 @@ _last: list[_Failure] = []  # at most one: collective calls are made in one thre
 
 def note_failure(call: Call, error: Exception) -> None:
     """Remember by its text an error of a call that left communication intact. Local."""
-    _last[:] = [_Failure(call.name, call.caller, type(error).__name__, _cause_in(str(error)))]
+    _last[:] = [_Failure(call.name, call.caller, type(error).__name__, _message_of(error))]
 
 
 def give_up(error: Exception) -> None:
     """End the wait of others for this rank, which failed alone, and all communication. Local."""
     call = current_call()
     name, caller = ("step", "") if call is None else (call.name, call.caller)
-    cause = _cause_in(str(error))
+    cause = _message_of(error)
     with contextlib.suppress(tnt_comm.CommError):  # which is what the others get
         tnt_comm.barrier(_AT_ONCE_S, label=f"{name}: after an error", caller=f"{caller} ({cause})")
 
@@ -70,15 +72,13 @@ def settle_failure() -> None:
             f"an error end the rank instead of going on. ({error})"
         ) from None
     except tnt_comm.PeerLostError as error:
-        raise tnt_comm.PeerLostError(
+        raise with_text(
+            error,
             f"{error} (On this rank, {failure.call} from {failure.caller} had failed before: "
             f"{failure.kind}: {failure.message}. If it failed on some ranks only, that is why "
-            "others have ended: let such an error end the rank instead of going on.)"
+            "others have ended: let such an error end the rank instead of going on.)",
         ) from None
 
 
-def _cause_in(message: str) -> str:
-    # TensorFlow's text ends with the nodes of a graph.
-    lines = [line.strip() for line in message.splitlines()]
-    lines = [line for line in lines if line and not line.startswith("[[")]
-    return lines[-1][:300] if lines else ""
+def _message_of(error: Exception) -> str:
+    return one_line(error).partition(": ")[2][:300]

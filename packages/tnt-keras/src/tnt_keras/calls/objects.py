@@ -108,6 +108,7 @@ def master_first(timeout_s: float = 3600.0) -> Iterator[None]:
         if failure:
             raise of_other_rank(
                 RuntimeError,
+                MASTER_RANK,
                 f"{caller}: Rank {get_rank()}: rank {MASTER_RANK} failed in "
                 f"`tnt.master_first()`: {failure}",
             )

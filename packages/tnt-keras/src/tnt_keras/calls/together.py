@@ -74,7 +74,7 @@ def gather(
             raise error_of(rank, failure_of_rank, failed)
         name, text = json.loads(failure_of_rank)
         sentence = f"Rank {get_rank()}: {failed.format(rank=rank, error=f'{name}: {text}')}"
-        raise (of_other_rank(kind, sentence) if error is None else kind(sentence)) from error
+        raise (of_other_rank(kind, rank, sentence) if error is None else kind(sentence)) from error
     return [each[1:] for each in of_ranks]
 
 
@@ -89,7 +89,7 @@ def error_of(rank: int, message: bytes, failed: str) -> Exception:
     """Return the error of another rank as this one raises it. Local."""
     name, text = json.loads(message)
     return of_other_rank(
-        _class_of(name), f"Rank {get_rank()}: rank {rank} {failed}: {name}: {text}"
+        _class_of(name), rank, f"Rank {get_rank()}: rank {rank} {failed}: {name}: {text}"
     )
 
 

@@ -11,7 +11,13 @@ import tnt_data
 from tnt_keras.calls.agree import require_same
 from tnt_keras.calls.errors import DifferentInputError
 from tnt_keras.calls.messages import allgather_json
-from tnt_keras.inputs.arguments import EVALUATION, TRAINING, VALIDATION, Keywords
+from tnt_keras.inputs.arguments import (
+    EVALUATION,
+    TRAINING,
+    VALIDATION,
+    InputArguments,
+    Keywords,
+)
 from tnt_keras.inputs.arrays import Arrays
 from tnt_keras.inputs.seed import difference_of_global_seeds
 from tnt_keras.process.rank import get_rank, get_size
@@ -60,23 +66,27 @@ def require_same_pipeline(
     )
 
 
-def compare_input_arrays(arrays: Arrays, verify: bool | None) -> None:
-    """Compare some rows of arrays, and warn; to `verify`, compare all, and raise. Collective."""
-    _compare_arrays(arrays.fingerprint(None if verify else _COMPARED_ROWS), bool(verify))
+def require_same_input_arrays(arrays: Arrays, given: InputArguments) -> None:
+    """Compare some rows of arrays, with `verify_inputs` all, unless that is False. Collective."""
+    if given.verify is not False:
+        own = arrays.fingerprint(None if given.verify else _COMPARED_ROWS)
+        _require_same_arrays(own, given.keywords)
 
 
-def compare_arrays_of_dataset(pipeline: tnt_data.Pipeline) -> None:
-    """Compare some rows of the arrays that a dataset is made of, with a warning. Collective."""
-    _compare_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), is_error=False)
+def require_same_arrays_of_dataset(pipeline: tnt_data.Pipeline, given: InputArguments) -> None:
+    """Compare some rows of the arrays of which a dataset is made, as those of `fit`. Collective."""
+    if given.verify is not False:
+        _require_same_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), given.keywords)
 
 
-def _compare_arrays(own: int, is_error: bool) -> None:
+def _require_same_arrays(own: int, keywords: Keywords) -> None:
     require_same(
-        "ranks read different samples",
-        {"the arrays": str(own).encode()},
-        "So some samples are used twice and others not at all. Make them alike on all ranks, with "
-        "seeds for all that is random.",
-        is_error=is_error,
+        "some samples would be used twice and others not at all",
+        {f"`{keywords.x}`: the arrays": str(own).encode()},
+        "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or "
+        f"say `{keywords.distribute}=False`. If they are made by random numbers: set the same seed "
+        "on all ranks before, by `keras.utils.set_random_seed(seed)`. (`verify_inputs=False` takes "
+        "what differs on purpose.)",
     )
 
 

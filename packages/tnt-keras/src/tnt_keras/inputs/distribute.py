@@ -12,8 +12,8 @@ from tnt_keras.inputs.arguments import InputArguments, check_input, errors_namin
 from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
 from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
-    compare_arrays_of_dataset,
-    compare_input_arrays,
+    require_same_arrays_of_dataset,
+    require_same_input_arrays,
     require_same_number_of_steps,
     require_same_pipeline,
 )
@@ -76,7 +76,7 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
-        compare_arrays_of_dataset(pipeline)
+        require_same_arrays_of_dataset(pipeline, given)
     return _share(pipeline, given, [], SEED, weights)
 
 
@@ -122,7 +122,7 @@ def _distribute_arrays(
         elements = f"{arrays.batch_spec} of {arrays.num_samples} samples"
         elements += f" in order {seeds or seed}" if shuffle else ""
         require_same_pipeline(pipeline, elements, given.array_batch_size, given.keywords)
-        compare_input_arrays(arrays, given.verify)
+        require_same_input_arrays(arrays, given)
     if seeds is None:
         return _share(pipeline, given, functions, seed)
     rank, size = get_rank(), get_size()

@@ -14,15 +14,12 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.calls.errors import of_other_rank
-from tnt_keras.calls.messages import allgather
+from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
 from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
 from tnt_keras.keras_hooks.private import DataAdapter
 from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
-
-_FAILED = f"rank {MASTER_RANK}, which reads the data for all ranks, could not"
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
 
 
 def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
@@ -156,14 +153,14 @@ class RowsOfBatches:
                 messages = self._read()
             except Exception as failure:  # of any class
                 error = failure
-                messages = [Message.of(f"{type(failure).__name__}: {failure}")] * get_size()
+                messages = [Message.of(told(failure))] * get_size()
         received = self._messages.exchange(messages)
         if error is not None:
             raise error
         if received[0] is None:
             raise StopIteration
-        if isinstance(received[0], str):
-            raise _error_of_master("make the next batch", received[0])
+        if isinstance(received[0], bytes):
+            raise error_of(MASTER_RANK, received[0], "could not make the next batch")
         return rows_in(received, self.element_spec)
 
     def _read(self) -> list[Message]:
@@ -183,22 +180,9 @@ def _without_optional(batch: Any) -> Any:
 
 def _of_master(task: str, action: Callable[[], Any]) -> Any:
     """Return what an action returns on the master rank; its error is that of all. Collective."""
-    result: Any = None
-    error: Exception | None = None
-    if is_master_rank():
-        try:
-            result = action()
-        except Exception as failure:  # of any class, and the other ranks wait for this one
-            error = failure
-    text = None if error is None else f"{type(error).__name__}: {error}"
-    own = pickle.dumps((result, text)) if is_master_rank() else b""
-    result, text = pickle.loads(allgather(f"data: {task}", own)[MASTER_RANK])
-    if error is not None:
-        raise error
-    if text is not None:
-        raise _error_of_master(task, text)
-    return result
-
-
-def _error_of_master(task: str, text: str) -> Exception:
-    return of_other_rank(RuntimeError, f"Rank {get_rank()}: {_FAILED} {task}: {text}")
+    of_ranks = gather(
+        f"data: {task}",
+        lambda: pickle.dumps(action()) if is_master_rank() else b"",
+        f"could not {task}",
+    )
+    return pickle.loads(of_ranks[MASTER_RANK])

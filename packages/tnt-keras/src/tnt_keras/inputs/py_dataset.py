@@ -160,7 +160,18 @@ class RankRowsPyDataset(SameOrderPyDataset):
         num_local = tnt_data.micro_batch_size(num_global, self._rank, self._size)
         rows = slice(self._rank if num_local else 0, None, self._size)
         batch = batches.get_rows(index, rows if num_local else slice(0, 1))
+        _check_made(batch, max(num_local, min(num_global, 1)))
         return _with_numbers(batch, [index + 1, num_local, num_global])
+
+
+def _check_made(batch: Any, num_rows: int) -> None:
+    """Refuse rows of `get_rows` that are more or fewer than were asked for."""
+    made = [np.shape(leaf)[0] for leaf in keras.tree.flatten(batch) if np.ndim(leaf)]
+    if any(number != num_rows for number in made):
+        raise ValueError(
+            f"`get_rows` must make as many rows of each component as it is asked for, of "
+            f"`num_samples` in the batch. Received: {made} instead of {num_rows}."
+        )
 
 
 def split_numbers(element: Any) -> tuple[Any, Any]:

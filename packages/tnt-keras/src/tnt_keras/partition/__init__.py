@@ -4,7 +4,7 @@ This is the idea of GSPMD (Xu et al. 2021, arXiv 2105.04663), for TensorFlow gra
 axis alone. The modules, from the bottom up: `placement` and `value` say what is known of a value
 while a graph is built. `rules` say which placements each type of operation needs and gives.
 `traced`, `analysis` and `control_flow` walk the traced graph and choose placements. `reshard`,
-`emission` and `schedule` build the graph of a rank. Nothing here knows ranks or Keras: the object
+`emitter` and `schedule` build the graph of a rank. Nothing here knows ranks or Keras: the object
 that `build` is given makes the exchanges between processes.
 """
 
@@ -13,9 +13,9 @@ from tnt_keras.partition.build import Input, PartitionedStep, build, build_witho
 from tnt_keras.partition.explain import Exchanged, Explanation
 from tnt_keras.partition.graph import local_region
 from tnt_keras.partition.random_ops import is_draw
-from tnt_keras.partition.reshard import Exchange, Lanes, Request
+from tnt_keras.partition.reshard import Exchange, Replicas, Request
 from tnt_keras.partition.traced import TracedStep, trace
-from tnt_keras.partition.value import REPLICATED, Rows
+from tnt_keras.partition.value import REPLICATED, Sharded
 
 __all__ = [
     "REPLICATED",
@@ -23,11 +23,11 @@ __all__ = [
     "Exchanged",
     "Explanation",
     "Input",
-    "Lanes",
+    "Replicas",
     "PartitionError",
     "PartitionedStep",
     "Request",
-    "Rows",
+    "Sharded",
     "TracedStep",
     "build",
     "build_without_batch",

@@ -19,31 +19,31 @@ from tnt_keras.partition.plan import (
     Accumulated,
     Alias,
     Body,
+    Broadcast,
     Check,
     Compute,
     Count,
     Cut,
     Known,
-    OnFirst,
     Step,
 )
 from tnt_keras.partition.random_ops import is_draw
 from tnt_keras.partition.rules.indexing import gives_rows
 from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
 from tnt_keras.partition.value import (
-    ADDENDS,
     HANDLE,
     PARTIAL,
+    PARTIAL_HANDLE,
     REPLICATED,
     ListOf,
-    Own,
     Partial,
+    PerReplica,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Value,
-    counts_rows,
     is_shared,
+    is_symbolic,
     local_shape,
     replicated,
     shown,
@@ -60,24 +60,24 @@ class PartitionError(RuntimeError):
 class Analysis:
     """Places values. All graphs of a step share what it learns of shapes and bodies. Local.
 
-    `num_rows` may be `ANY_ROWS`; `lane_rows` are the numbers of rows that a lane can have.
+    `num_rows` may be `ANY_ROWS`; `replica_rows` are the numbers of rows that a replica can have.
     """
 
     def __init__(
         self,
         num_rows: int,
-        lane_rows: Sequence[int],
+        replica_rows: Sequence[int],
         shapes: GlobalShapes,
         graphs: dict[Any, FlatGraph],
     ) -> None:
         self.num_rows = num_rows
-        self.lane_rows = tuple(lane_rows)
+        self.replica_rows = tuple(replica_rows)
         self.placements_of_regions: dict[Node, list[Placement]] = {}
         self.shapes = shapes
         self._graphs = graphs
 
-    def of_lane(self, num_rows: int) -> Analysis:
-        """Return the analysis for a local region in a lane, whose rows are its whole batch."""
+    def of_replica(self, num_rows: int) -> Analysis:
+        """Return the analysis for a local region in a replica, whose rows are its whole batch."""
         return Analysis(num_rows, [num_rows], self.shapes, self._graphs)
 
     def flat(self, graph: Any) -> FlatGraph:
@@ -94,7 +94,7 @@ class Analysis:
         is_step: bool = False,
         is_region: bool = False,
     ) -> Body:
-        """Return what lanes do for each node of a graph.
+        """Return what replicas do for each node of a graph.
 
         `is_step`: it is the step itself, where exchanges are collected, and not a body.
         `is_region`: it is the body of a local region, of which only placements matter.
@@ -119,7 +119,7 @@ class _Walk:
     _readers: Counter[Edge] | None
 
     def step(self, node: Node, inputs: tuple[Value, ...]) -> Step:
-        """Return what lanes do for a node."""
+        """Return what replicas do for a node."""
         try:
             return self._placed(node, inputs)
         except PartitionError:
@@ -143,7 +143,7 @@ class _Walk:
             return special
         if node.type == "Assert":
             return _check(node, inputs)
-        if any(v.placement == ADDENDS for v in inputs):
+        if any(v.placement == PARTIAL_HANDLE for v in inputs):
             return _accumulated(node, inputs)
         shapes = self._analysis.shapes.infer(node, inputs)
         holds_list = any(isinstance(v.placement, ListOf) for v in inputs)
@@ -166,12 +166,12 @@ class _Walk:
             return Known(node, inputs, tuple(v.placement for v in inputs), tuple(outputs))
         if node.type in _SIZES and any(not is_shared(v.placement) for v in inputs):
             demands = tuple(
-                v.placement if isinstance(v.placement, Rows) else replicated(v.placement)
+                v.placement if isinstance(v.placement, Sharded) else replicated(v.placement)
                 for v in inputs
             )
             return Count(node, inputs, demands, tuple(outputs))
         if not any(map(is_handle, node.dtypes)) and not is_deterministic(node):
-            return OnFirst(
+            return Broadcast(
                 node, inputs, tuple(replicated(v.placement) for v in inputs), tuple(outputs)
             )
         return self._computed(node, inputs, shapes, outputs)
@@ -187,21 +187,21 @@ class _Walk:
         operation = Operation(node.type, seen, described, self._analysis.num_rows, node.attributes)
         if all(is_shared(v.placement) for v in seen):
             if gives_rows(operation):
-                rows = self._with_rows(outputs[0].placed(Rows(0)))
+                rows = self._with_rows(outputs[0].placed(Sharded(0)))
                 return Cut(node, inputs, tuple(v.placement for v in seen), (rows,))
             return self._replicated(node, inputs, outputs, False)
         decision = entry.rule(operation) if entry is not None else None
         if decision is None and self._is_region:
             decision = control_flow.fused_batch_norm(operation)
         if decision is None or not _has_known_parts(decision):
-            has_rows = any(isinstance(v.placement, Rows) for v in seen)
+            has_rows = any(isinstance(v.placement, Sharded) for v in seen)
             return self._replicated(node, inputs, outputs, has_rows)
         placed = zip(outputs, decision.outputs, strict=True)
         return Compute.by(decision, node, inputs, [self._with_rows(v.placed(p)) for v, p in placed])
 
     def _with_rows(self, value: Value) -> Value:
         """Return the value with the size of the rows' axis, if the shape function has none."""
-        if not isinstance(value.placement, Rows) or value.shape is None:
+        if not isinstance(value.placement, Sharded) or value.shape is None:
             return value
         if value.shape[value.placement.axis] is not None:
             return value
@@ -214,7 +214,7 @@ class _Walk:
             return value
         if entry is None or i in entry.replicated or i - len(node.inputs) in entry.replicated:
             return value.placed(replicated(value.placement))
-        if isinstance(value.placement, Own):
+        if isinstance(value.placement, PerReplica):
             return value.placed(REPLICATED)
         if isinstance(value.placement, Partial):
             is_linear = entry.linear is None or i in entry.linear
@@ -231,9 +231,9 @@ class _Walk:
         placed = tuple(v.placed(placement_of(v.dtype)) for v in outputs)
         decision = Decision(demands, tuple(v.placement for v in placed))
         entry = entry_of(node.type)
-        spreads = (entry is not None and entry.spreads) or is_draw(node.type)
+        is_pointwise = (entry is not None and entry.is_pointwise) or is_draw(node.type)
         on_demand = (
-            spreads
+            is_pointwise
             and len(node.dtypes) == 1
             and not node.controls
             and all(v.shape is not None for v in inputs)
@@ -246,7 +246,7 @@ def _has_known_parts(decision: Decision) -> bool:
     """Return whether no placement has as many parts as the batch has rows."""
     placements = (*decision.inputs, *decision.outputs)
     return not any(
-        isinstance(p, Rows) and any(map(counts_rows, (p.outer, p.inner))) for p in placements
+        isinstance(p, Sharded) and any(map(is_symbolic, (p.outer, p.inner))) for p in placements
     )
 
 
@@ -261,13 +261,15 @@ def describe(value: Value) -> str:
 
 
 def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
-    """Return the step of a variable that holds an addend in each process, and goes on to."""
+    """Return the step of a variable that holds a partial sum in each process, and goes on to."""
     if node.type == "ReadVariableOp":
         shape = tuple(node.shapes[0].as_list())
-        return Accumulated(node, inputs, (ADDENDS,), (Value(PARTIAL, shape, node.dtypes[0]),))
+        return Accumulated(
+            node, inputs, (PARTIAL_HANDLE,), (Value(PARTIAL, shape, node.dtypes[0]),)
+        )
     if node.type in ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
-        return Accumulated(node, inputs, (ADDENDS, PARTIAL), ())
-    raise ValueError("A variable of addends can only be read, assigned and added to.")
+        return Accumulated(node, inputs, (PARTIAL_HANDLE, PARTIAL), ())
+    raise ValueError("A variable of partial sums can only be read, assigned and added to.")
 
 
 def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
@@ -282,13 +284,13 @@ def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
-    """Return the step of an assertion: it holds for the batch if it holds in every lane."""
+    """Return the step of an assertion: it holds for the batch if it holds in every replica."""
 
     def local(value: Value) -> Placement:
         is_condition = value is inputs[0]
         if is_condition and value.placement == Partial("and"):
             return value.placement
-        return REPLICATED if isinstance(value.placement, Partial | Own) else value.placement
+        return REPLICATED if isinstance(value.placement, Partial | PerReplica) else value.placement
 
     return Check(node, inputs, tuple(local(v) for v in inputs), ())
 
@@ -303,7 +305,7 @@ def _readers(flat: FlatGraph) -> Counter[Edge]:
 
 
 def placement_of(dtype: tf.DType) -> Placement:
-    """Return the placement of what all lanes hold alike."""
+    """Return the placement of what all replicas hold alike."""
     if dtype == tf.resource:
         return HANDLE
     return ListOf(REPLICATED) if dtype == tf.variant else REPLICATED

@@ -10,20 +10,20 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.partition.analysis import Analysis, placement_of
-from tnt_keras.partition.emission import Emission
+from tnt_keras.partition.emitter import Emitter
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.graph import Decide, Edge, FlatGraph, Node, past_aliases
 from tnt_keras.partition.operations import uncollected
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.random_ops import is_seeded, own_draws
-from tnt_keras.partition.reshard import Alone, Exchange, Lanes, Layout
+from tnt_keras.partition.reshard import BatchSharding, Exchange, NoExchange, Replicas
 from tnt_keras.partition.schedule import Schedule, arguments_of, run_in_order
 from tnt_keras.partition.traced import TracedStep
 from tnt_keras.partition.value import (
-    ADDENDS,
     ANY_ROWS,
     PARTIAL,
+    PARTIAL_HANDLE,
     REPLICATED,
     Placement,
     Shape,
@@ -51,15 +51,15 @@ class Input:
     """
 
     shape: Shape  # for the whole batch; None: may vary between steps
-    placement: Placement  # `Rows(0)` or `REPLICATED`
+    placement: Placement  # `Sharded(0)` or `REPLICATED`
     batch_shape: tuple[int, ...] | None = None
     elements: tuple[int | None, ...] | None = None  # that never change, of integers
 
 
 class PartitionedStep:
-    """A step on the rows of one process. Calls are collective if several processes have lanes.
+    """A step on the rows of one process. Calls are collective if several processes have replicas.
 
-    `function` takes the tensors of this process as a flat list, with one tensor per lane for an
+    `function` takes the tensors of this process as a flat list, with one tensor per replica for an
     input with rows, and returns those of the whole results as a flat list.
     """
 
@@ -67,7 +67,7 @@ class PartitionedStep:
         self._traced = traced
         self._kept: list[Any] = []
         self.plan = plan
-        self.addends: list[Edge | None] = []  # in the traced graph, see `with_addends`
+        self.partial_sums: list[Edge | None] = []  # in the traced graph, see `with_partial_sums`
         self.own_draws: frozenset[Node] = frozenset()  # of other rows than those of the serial run
         self.explanation: Explanation
         self.alone: set[str] = set()  # names of operations that other processes do not run
@@ -80,66 +80,66 @@ class PartitionedStep:
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
         """Run the step, and return the whole results in the structure of the traced function."""
-        return self.with_addends(*tensors)[0]
+        return self.with_partial_sums(*tensors)[0]
 
-    def with_addends(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
-        """Run the step like a call, and return what this process has added to `addends_of` as well.
+    def with_partial_sums(self, *tensors: tf.Tensor) -> tuple[Any, list[tf.Tensor | None]]:
+        """Run the step like a call, and return what this process has added to variables as well.
 
-        For a total this is the addend of the process, for what all processes add alike the share
-        `k / N`, by rows; None for a variable to which the step does not add exactly once.
+        For a total this is the partial sum of the process, for what all processes add alike the
+        share `k / N`, by rows; None for a variable to which the step does not add exactly once.
         """
         results = self.function(*tensors)
         flat = iter(results if isinstance(results, list | tuple) else [results])
         structure = self._traced.structured_outputs
         places = tf.nest.flatten(structure, expand_composites=True)
         filled = [next(flat) if tf.is_tensor(place) else place for place in places]
-        addends = [None if edge is None else next(flat) for edge in self.addends]
-        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), addends
+        partial_sums = [None if edge is None else next(flat) for edge in self.partial_sums]
+        return tf.nest.pack_sequence_as(structure, filled, expand_composites=True), partial_sums
 
 
 @uncollected()
 def build(
     traced: TracedStep,
     inputs: Sequence[Input],
-    lanes: Lanes,
+    replicas: Replicas,
     num_rows: int | None,
     make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
     *,
     accumulators: Sequence[tf.Variable] = (),
-    addends_of: Sequence[tf.Variable] = (),
+    partial_sums_of: Sequence[tf.Variable] = (),
     decide: Decide | None = None,
     draws_own_rows: bool = False,
 ) -> PartitionedStep:
     """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
-    The batch has at least as many rows as there are lanes; with `num_rows=None` the function is for
-    any number from 2 on: it is called with the number besides, an int64 scalar, and `inputs` have
-    None for it. `make_exchange` is called in the graph that is built, with the tensors of this
-    process. `accumulators` hold an addend in each process, between steps too; `addends_of` is for
-    `PartitionedStep.addends`. With `draws_own_rows` each lane draws other rows than those of the
-    serial run, where a draw of rows is read as rows alone; several lanes of a process must not,
-    since they compute what as many processes would. What cannot be partitioned is a fault of this
-    package.
+    The batch has at least as many rows as there are replicas; with `num_rows=None` the function is
+    for any number from 2 on: it is called with the number besides, an int64 scalar, and `inputs`
+    have None for it. `make_exchange` is called in the graph that is built, with the tensors of this
+    process. `accumulators` hold a partial sum in each process, between steps too; `partial_sums_of`
+    is for `PartitionedStep.partial_sums`. With `draws_own_rows` each replica draws other rows than
+    those of the serial run, where a draw of rows is read as rows alone; several replicas of a
+    process must not, since they compute what as many processes would. What cannot be partitioned is
+    a fault of this package.
     """
-    if draws_own_rows and lanes.count > 1:
-        raise ValueError("Several lanes of one process draw the rows of the serial run.")
+    if draws_own_rows and replicas.count > 1:
+        raise ValueError("Several replicas of one process draw the rows of the serial run.")
     begin = time.process_time()
-    lane_rows = [ANY_ROWS]
+    replica_rows = [ANY_ROWS]
     if num_rows is not None:
-        lane_rows = sorted({lanes.num_rows(v, num_rows) for v in (0, lanes.total - 1)})
+        replica_rows = sorted({replicas.num_rows(v, num_rows) for v in (0, replicas.total - 1)})
     shapes = GlobalShapes()
-    analysis = Analysis(num_rows or ANY_ROWS, lane_rows, shapes, traced.bodies)
+    analysis = Analysis(num_rows or ANY_ROWS, replica_rows, shapes, traced.bodies)
     arguments = [
         *_given(traced, inputs, shapes, num_rows),
         *_captured(traced, len(inputs), accumulators),
     ]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide, is_step=True)
     plan = analysis.body(flat, arguments, is_step=True)
-    plan = plan.bringing([replicated(p) for p in plan.outputs])
+    plan = plan.with_outputs([replicated(p) for p in plan.outputs])
     step = PartitionedStep(traced, plan)
     step.own_draws = own_draws(plan) if draws_own_rows else frozenset()
-    step.addends = [_added(traced, plan, variable) for variable in addends_of]
-    step.function = _function(traced, step, lanes, num_rows, len(inputs), make_exchange)
+    step.partial_sums = [_added(traced, plan, variable) for variable in partial_sums_of]
+    step.function = _function(traced, step, replicas, num_rows, len(inputs), make_exchange)
     step.seconds = time.process_time() - begin
     return step
 
@@ -157,9 +157,9 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     kept: list[Any] = []
 
     def effects() -> None:
-        emission = Emission(Layout(Lanes(0, 1, 1), 1), Alone(), kept.append)
+        emitter = Emitter(BatchSharding(Replicas(0, 1, 1), 1), NoExchange(), kept.append)
         tensors = [*[[]] * num_inputs, *_captured_here(traced)]
-        run_in_order(emission, plan, arguments_of(plan, tensors))
+        run_in_order(emitter, plan, arguments_of(plan, tensors))
 
     function = tf.function(effects, autograph=False).get_concrete_function()
     function.kept_bodies = kept
@@ -173,7 +173,7 @@ def _given(
     for place, (given, tensor) in enumerate(zip(inputs, traced.graph.inputs, strict=False)):
         example, shape = None, given.shape
         if num_rows is None:
-            shape = local_shape(shape, given.placement, ANY_ROWS)  # of a single lane: the whole
+            shape = local_shape(shape, given.placement, ANY_ROWS)  # of a single replica: the whole
         if shape is not None and None in shape:
             sizes = zip(shape, given.batch_shape or (None,) * len(shape), strict=True)
             example = tuple(
@@ -188,10 +188,10 @@ def _given(
 def _captured(
     traced: TracedStep, num_inputs: int, accumulators: Sequence[tf.Variable]
 ) -> list[Value]:
-    of_addends = {id(variable.handle) for variable in accumulators}
+    of_partial_sums = {id(variable.handle) for variable in accumulators}
     return [
         Value(
-            ADDENDS if id(captured) in of_addends else placement_of(tensor.dtype),
+            PARTIAL_HANDLE if id(captured) in of_partial_sums else placement_of(tensor.dtype),
             shape_of(tensor.shape),
             tensor.dtype,
         )
@@ -202,18 +202,20 @@ def _captured(
 def _function(
     traced: TracedStep,
     built: PartitionedStep,
-    lanes: Lanes,
+    replicas: Replicas,
     num_rows: int | None,
     num_inputs: int,
     make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
 ) -> Any:
     plan = built.plan
     given = plan.arguments[:num_inputs]
-    lane_rows = [num_rows and lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
+    replica_rows = [
+        num_rows and replicas.num_rows(replica, num_rows) for replica in replicas.numbers
+    ]
     specs = [
         tf.TensorSpec(shape, value.dtype)
         for value in given
-        for shape in _local_shapes(value, lane_rows)
+        for shape in _local_shapes(value, replica_rows)
     ]
     if num_rows is None:
         specs.append(tf.TensorSpec([], tf.int64))
@@ -222,19 +224,21 @@ def _function(
     updates = _updates(traced, plan.flat)
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
-        layout = Layout(lanes, tensors[-1] if num_rows is None else num_rows)
+        sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         exchange = make_exchange(tensors)
-        emission = Emission(layout, exchange, built.keep, updates, built.own_draws)
-        emission.draw_counters = counters
+        emitter = Emitter(sharding, exchange, built.keep, updates, built.own_draws)
+        emitter.draw_counters = counters
         flat = iter(tensors)
-        parts = [[next(flat) for _ in _local_shapes(value, lane_rows)] for value in given]
+        parts = [[next(flat) for _ in _local_shapes(value, replica_rows)] for value in given]
         parts += _captured_here(traced)
-        schedule = Schedule(emission, plan, arguments_of(plan, parts))
+        schedule = Schedule(emitter, plan, arguments_of(plan, parts))
         outputs = [t for [t] in schedule.run()]
-        built.alone = emission.alone
-        built.explanation = explain(plan, emission.exchanged, schedule.num_levels)
-        addends = [_addend(emission, schedule, e) for e in built.addends if e is not None]
-        return [*outputs, *addends]
+        built.alone = emitter.alone
+        built.explanation = explain(plan, emitter.exchanged, schedule.num_levels)
+        partial_sums = [
+            _partial_sum(emitter, schedule, e) for e in built.partial_sums if e is not None
+        ]
+        return [*outputs, *partial_sums]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
@@ -245,10 +249,10 @@ def _captured_here(traced: TracedStep) -> list[list[Any]]:
     return [[graph.capture(tensor)] for tensor in traced.captures]
 
 
-def _local_shapes(value: Value, lane_rows: Sequence[int | None]) -> list[Shape]:
+def _local_shapes(value: Value, replica_rows: Sequence[int | None]) -> list[Shape]:
     if value.placement == REPLICATED:
         return [value.shape]
-    return [local_shape(value.shape, value.placement, k) for k in lane_rows]
+    return [local_shape(value.shape, value.placement, k) for k in replica_rows]
 
 
 def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None:
@@ -264,12 +268,12 @@ def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None
     total = past_aliases(node.inputs[1])[0] if node.type == "AssignVariableOp" else node
     if total.type != "AddV2":
         return None
-    addends = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
-    return addends[0] if len(addends) == 1 else None
+    partial_sums = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
+    return partial_sums[0] if len(partial_sums) == 1 else None
 
 
-def _addend(emission: Emission, schedule: Schedule, edge: Edge) -> tf.Tensor:
-    """Make this process' addend of a value: of a multiple of a total the multiple of its addend."""
+def _partial_sum(emitter: Emitter, schedule: Schedule, edge: Edge) -> tf.Tensor:
+    """Make this process' partial sum of a value, also of a multiple of a total."""
     node, _ = edge = past_aliases(edge)
     emitted = schedule.emitted[edge]
     multiply = _MULTIPLES.get(node.type)
@@ -278,9 +282,9 @@ def _addend(emission: Emission, schedule: Schedule, edge: Edge) -> tf.Tensor:
         for i in (0, 1):
             factor = schedule.emitted[node.inputs[1 - i]]
             if factor.value.is_known and (i == 0 or node.type == "Mul"):
-                number = _addend(emission, schedule, node.inputs[i])
-                return multiply(number, emission.bring(factor, REPLICATED)[0])
-    return emission.addend(emitted)
+                number = _partial_sum(emitter, schedule, node.inputs[i])
+                return multiply(number, emitter.reshard(factor, REPLICATED)[0])
+    return emitter.partial_sum(emitted)
 
 
 def _reads(node: Node, handle: Node) -> bool:

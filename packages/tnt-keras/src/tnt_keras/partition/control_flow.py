@@ -1,17 +1,17 @@
 """Loops, branches and local regions: the placements of the values in them.
 
-A local region is a function that each lane applies to its own rows, as if they were the whole
+A local region is a function that each replica applies to its own rows, as if they were the whole
 batch. An example is batch normalisation with the statistics of a rank's rows. It is a call of a
-function that `local_region` made, or of its gradient. Outputs with rows stay the lane's rows of the
-batch. Every other output is the lane's own, and is read as the mean over lanes, weighted by rows
-(`k / N`). The derivative that comes back through this mean is weighted in the same way.
+function that `local_region` made, or of its gradient. Outputs with rows stay the replica's rows of
+the batch. Every other output is the replica's own, and is read as the mean over replicas, weighted
+by rows (`k / N`). The derivative that comes back through this mean is weighted in the same way.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -21,15 +21,15 @@ from tnt_keras.partition.lists import fitting, joined
 from tnt_keras.partition.plan import Branch, Loop, Region, Step
 from tnt_keras.partition.rules.registry import Decision, Operation
 from tnt_keras.partition.value import (
-    OWN,
     PARTIAL,
+    PER_REPLICA,
     REPLICATED,
     Element,
     Handle,
-    Own,
     Partial,
+    PerReplica,
     Placement,
-    Rows,
+    Sharded,
     Value,
     join,
     local_shape,
@@ -45,7 +45,7 @@ _BRANCHES |= {f"Stateless{kind}": names for kind, names in _BRANCHES.items()}
 
 
 def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | None:
-    """Return what lanes do for a loop, branch or local region, None for any other node."""
+    """Return what replicas do for a loop, branch or local region, None for any other node."""
     if node.body is not None:
         return _region(analysis, node, inputs)
     if node.type in _LOOPS:
@@ -58,16 +58,15 @@ def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | No
 def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
     """Find a fixed point: placements of the loop's variables that an iteration preserves.
 
-    A round can change a variable only from "the same in all lanes" to rows or addends, and from
-    there to replicated. What is known of its shape and value can only shrink. So there is a last
-    round.
+    A round can change a variable only from "the same in all replicas" to rows or partial sums, and
+    from there to replicated. What is known of its shape and value can only shrink. So there is a
+    last round.
     """
-    body_graph = _body_graph(analysis, node, "body")
-    condition_graph = _body_graph(analysis, node, "cond")
+    [body_graph], [condition_graph] = (_graphs(analysis, node, name) for name in ("body", "cond"))
     variables = [
         _invariant(value, edge == (argument, 0))
         for value, edge, argument in zip(
-            inputs, _sources(body_graph), body_graph.arguments, strict=True
+            inputs, map(past_aliases, body_graph.outputs), body_graph.arguments, strict=True
         )
     ]
     sums = _accumulators(body_graph, condition_graph)
@@ -86,14 +85,14 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
             moves[i] += old.placement != new.placement
             if moves[i] > 3:  # it goes round in circles
                 after[i] = new.placed(REPLICATED)
-        if all(_is_same(a, b) for a, b in zip(variables, after, strict=True)):
+        if [*map(_known_of, variables)] == [*map(_known_of, after)]:
             break
         variables = after
     else:
         raise AssertionError("The placements of a loop's variables do not settle.")
     placements = tuple(v.placement for v in variables)
-    condition = analysis.body(condition_graph, variables).bringing([REPLICATED])
-    bodies = body.bringing(placements), condition
+    condition = analysis.body(condition_graph, variables).with_outputs([REPLICATED])
+    bodies = body.with_outputs(placements), condition
     return Loop(node, inputs, placements, tuple(variables), bodies=bodies)
 
 
@@ -121,34 +120,27 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
 def _in_loop(before: Placement, after: Placement) -> Placement:
     """Return the placement of a variable, from those before and after an iteration.
 
-    Addends stay addends only if the iteration leaves them so. Anything else needs the total.
+    Partial sums stay partial sums only if the iteration leaves them so. Anything else needs the
+    total.
     """
     if before == PARTIAL and after != PARTIAL:
         return join(REPLICATED, after)
     return join(before, after)
 
 
-def _is_same(first: Value, second: Value) -> bool:
+def _known_of(value: Value) -> tuple[Any, ...]:
+    """Return what is known of a value, to be compared."""
     return (
-        first.placement == second.placement
-        and first.shape == second.shape
-        and (first.constant is None) == (second.constant is None)
-        and first.elements == second.elements
-        and (first.example is None) == (second.example is None)
-        and first.example_shape == second.example_shape
-        and (first.length, first.example_length) == (second.length, second.example_length)
-        and _is_same_element(first.element, second.element)
+        *(value.placement, value.shape, value.constant is None),
+        *(value.elements, value.example is None, value.example_shape),
+        *(value.length, value.example_length, _known_of_element(value.element)),
     )
 
 
-def _is_same_element(first: Element | None, second: Element | None) -> bool:
-    if first is None or second is None:
-        return first is second
-    return (
-        first.shape == second.shape
-        and (first.constant is None) == (second.constant is None)
-        and _is_same_element(first.element, second.element)
-    )
+def _known_of_element(element: Element | None) -> Any:
+    if element is None:
+        return None
+    return element.shape, element.constant is None, _known_of_element(element.element)
 
 
 def _invariant(value: Value, is_kept: bool) -> Value:
@@ -158,13 +150,8 @@ def _invariant(value: Value, is_kept: bool) -> Value:
     return dataclasses.replace(value, constant=None, elements=None, example=None)
 
 
-def _sources(flat: FlatGraph) -> list[Edge]:
-    """Return where the outputs of a graph come from, past operations that do nothing."""
-    return [past_aliases(edge) for edge in flat.outputs]
-
-
 def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
-    """Return the variables that a loop only adds to: each lane can sum up its own addends."""
+    """Return the variables that a loop only adds to: each replica can sum up its own."""
     readers: dict[Edge, int] = {}
     for flat in (body, condition):
         for node in flat.nodes:
@@ -172,7 +159,7 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
                 for edge in {past_aliases(e) for e in node.inputs}:
                     readers[edge] = readers.get(edge, 0) + 1
     found = set()
-    for i, (node, _) in enumerate(_sources(body)):
+    for i, (node, _) in enumerate(map(past_aliases, body.outputs)):
         argument = body.arguments[i], 0
         adds = node.type in ("AddV2", "AddN") and argument in [past_aliases(e) for e in node.inputs]
         if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
@@ -182,7 +169,7 @@ def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
 
 def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch:
     arguments = inputs[1:]
-    graphs = [g for name in _BRANCHES[node.type] for g in _branches(analysis, node, name)]
+    graphs = [g for name in _BRANCHES[node.type] for g in _graphs(analysis, node, name)]
     # Shapes may be wrong in a branch that these sizes never take.
     bodies = [analysis.body(g, arguments) for g in _taken(graphs, inputs[0], node.type)]
     outputs = []
@@ -190,7 +177,7 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
         outputs.append(_of_any(results, analysis.num_rows))
     placements = [v.placement for v in outputs]
     demands = (REPLICATED, *(v.placement for v in arguments))
-    bodies = [body.bringing(placements) for body in bodies]
+    bodies = [body.with_outputs(placements) for body in bodies]
     return Branch(node, inputs, demands, tuple(outputs), bodies=tuple(bodies))
 
 
@@ -215,38 +202,34 @@ def _of_any(results: Sequence[Value], num_rows: int) -> Value:
     return fitting(Value(placement, shape, first.dtype, element=element), num_rows)
 
 
-def _branches(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
+def _graphs(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
     functions = node.attributes[attribute]
     functions = functions if isinstance(functions, list) else [functions]
     return [analysis.flat(function_of(node, f.name).graph) for f in functions]
 
 
-def _body_graph(analysis: Analysis, node: Node, attribute: str) -> FlatGraph:
-    return analysis.flat(function_of(node, node.attributes[attribute].name).graph)
-
-
 def _region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Region:
     demands, weighted = _demands(analysis, node, inputs)
-    brought = [v.placed(p) for v, p in zip(inputs, demands, strict=True)]
+    resharded = [v.placed(p) for v, p in zip(inputs, demands, strict=True)]
     flat = analysis.flat(node.body)
-    whole = [v.placed(REPLICATED) if v.placement == OWN else v for v in brought]
+    whole = [v.placed(REPLICATED) if v.placement == PER_REPLICA else v for v in resharded]
     results = analysis.body(flat, whole, is_region=True).results
     bodies = tuple(
-        analysis.of_lane(k).body(flat, [_of_lane(v, k) for v in brought])
-        for k in analysis.lane_rows
+        analysis.of_replica(k).body(flat, [_of_replica(v, k) for v in resharded])
+        for k in analysis.replica_rows
     )
-    placement = PARTIAL if gradient_of(node) else OWN
-    varying = _varying(flat, [isinstance(p, Rows | Own) for p in demands])
+    placement = PARTIAL if gradient_of(node) else PER_REPLICA
+    varying = _varying(flat, [isinstance(p, Sharded | PerReplica) for p in demands])
     outputs = tuple(
         _output(v, placement if edge in varying else REPLICATED)
         for v, edge in zip(results, flat.outputs, strict=True)
     )
     analysis.placements_of_regions[node] = [v.placement for v in outputs]
-    return Region(node, inputs, demands, outputs, analysis.lane_rows, weighted, bodies=bodies)
+    return Region(node, inputs, demands, outputs, analysis.replica_rows, weighted, bodies=bodies)
 
 
 def fused_batch_norm(operation: Operation) -> Decision | None:
-    """Return the decision for fused batch normalisation in a region: each lane has statistics."""
+    """Return how a region normalises a batch, fused: each replica has statistics."""
     if operation.type not in ("FusedBatchNormV3", "FusedBatchNormGradV3"):
         return None
     placements = tuple(v.placement for v in operation.inputs)
@@ -272,9 +255,9 @@ def _demands(
     weighted = set()
     for i, output in enumerate(returned[:num_given]):
         placement = analysis.placements_of_regions[forward][output]
-        if placement == OWN:
+        if placement == PER_REPLICA:
             weighted.add(i)
-        demands[i] = placement if isinstance(placement, Rows) else REPLICATED
+        demands[i] = placement if isinstance(placement, Sharded) else REPLICATED
     return tuple(demands), frozenset(weighted)
 
 
@@ -282,22 +265,22 @@ def _calls(node: Node, name: str) -> bool:
     return node.body is not None and node.attributes["f"].name == name
 
 
-def _of_lane(value: Value, num_rows: int) -> Value:
-    # What depends on the rows of the batch does not follow from those of the lane.
+def _of_replica(value: Value, num_rows: int) -> Value:
+    # What depends on the rows of the batch does not follow from those of the replica.
     shape = local_shape(static(value.shape), value.placement, num_rows)
-    placement = REPLICATED if isinstance(value.placement, Rows | Own) else value.placement
+    placement = REPLICATED if isinstance(value.placement, Sharded | PerReplica) else value.placement
     elements = static(value.elements)
     return Value(placement, shape, value.dtype, value.constant, elements, value.element)
 
 
 def _output(value: Value, without_rows: Placement) -> Value:
-    if isinstance(value.placement, Rows | Handle):
+    if isinstance(value.placement, Sharded | Handle):
         return value
     return Value(without_rows, value.shape, value.dtype)
 
 
 def _varying(flat: FlatGraph, arguments: Sequence[bool]) -> set[Edge]:
-    """Return the values that depend on arguments that differ between lanes."""
+    """Return the values that depend on arguments that differ between replicas."""
     varying: set[Edge] = {
         (node, 0) for node, varies in zip(flat.arguments, arguments, strict=True) if varies
     }

@@ -10,11 +10,11 @@ from tnt_keras.partition.plan import Body, Branch, Compute, Loop, Step
 from tnt_keras.partition.value import (
     REPLICATED,
     ListOf,
-    Rows,
+    Sharded,
     Value,
-    counts_rows,
     estimated_size,
     is_shared,
+    is_symbolic,
 )
 
 _LEAST_BYTES = 1024  # of rows that are worth a warning: less takes as long as any message
@@ -110,7 +110,7 @@ def exchanged_value(
     value: Value, node: Node | None, kind: str, name: str, is_update: bool, level: int | None
 ) -> Exchanged:
     """Return the description of a value that is exchanged. Local."""
-    count = None if counts_rows(value.num_elements) else value.num_elements
+    count = None if is_symbolic(value.num_elements) else value.num_elements
     row = value.shape[1:] if value.shape is not None else None
     return Exchanged(
         kind,
@@ -118,7 +118,7 @@ def exchanged_value(
         users_line(node),
         None if count is None else count * value.dtype.size,
         is_update,
-        isinstance(value.placement, Rows) and estimated_size(row, 1) != 1,
+        isinstance(value.placement, Sharded) and estimated_size(row, 1) != 1,
         level,
     )
 
@@ -188,7 +188,7 @@ class _Work:
 def _lists_whole_rows(step: Compute) -> bool:
     """Return whether rows are gathered into a list, as by a loop over the samples."""
     return any(isinstance(v.placement, ListOf) for v in step.outputs) and any(
-        isinstance(value.placement, Rows) and demand == REPLICATED
+        isinstance(value.placement, Sharded) and demand == REPLICATED
         for value, demand in zip(step.inputs, step.demands, strict=True)
     )
 

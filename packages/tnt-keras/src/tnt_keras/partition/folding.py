@@ -24,9 +24,9 @@ from tnt_keras.partition.value import (
     Value,
     are_alike,
     constant,
-    counts_rows,
     in_example,
     integers,
+    is_symbolic,
     multiple,
     quotient,
 )
@@ -84,11 +84,9 @@ def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[V
     known = _sizes(node, inputs)
     if known is not None:
         return known
-    if not all(v.constant is not None for v in inputs):
+    if any(v.constant is None for v in inputs):
         return _broadcast_gradient_axes(node, inputs)
-    if inputs and all(v.constant is not None for v in inputs) and _is_small(shapes):
-        return _computed(node, inputs)
-    return None
+    return _computed(node, inputs) if inputs and _is_small(shapes) else None
 
 
 def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
@@ -119,16 +117,8 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     return [e if e and any(x is not None for x in e) else None for e in found]
 
 
-def _is_known(shape: Shape) -> bool:
-    return shape is not None and None not in shape
-
-
 def _is_small_array(value: Value) -> bool:
     return value.num_elements is not None and value.num_elements <= _LARGEST
-
-
-def _known_sizes(value: Value) -> list[int]:
-    return [size for size in value.shape or () if size is not None]
 
 
 def _elements_of(value: Value) -> tuple[int | None, ...]:
@@ -142,7 +132,7 @@ def _moved(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     for i, (value, tensor) in enumerate(zip(inputs, node.operation.inputs, strict=True)):
         array = value.constant
         if i in _MOVES[node.type](len(inputs)):
-            array = np.arange(value.num_elements or 0).reshape(_known_sizes(value)) + len(elements)
+            array = np.arange(value.num_elements or 0).reshape(value.known_sizes) + len(elements)
             elements += _elements_of(value)
         elif array is None:
             return [None] * len(node.dtypes)
@@ -174,25 +164,25 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
     if compute is None or dtype.size < 4:
         return None
     operands = np.broadcast_arrays(
-        *(np.asarray(_elements_of(v), object).reshape(_known_sizes(v)) for v in inputs)
+        *(np.asarray(_elements_of(v), object).reshape(v.known_sizes) for v in inputs)
     )
 
     def computed(*numbers: int | None) -> int | None:
         found = None if None in numbers else compute(*numbers)
         found = None if found is None else multiple(found)
         is_exact = found is not None and dtype.min <= found <= dtype.max
-        return found if is_exact or counts_rows(found) else None
+        return found if is_exact or is_symbolic(found) else None
 
     return tuple(map(computed, *(np.ravel(each).tolist() for each in operands)))
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
     """Return the elements of an operation that computes each of them by itself."""
-    if any(counts_rows(e) for v in inputs for e in v.elements or ()):
+    if any(is_symbolic(e) for v in inputs for e in v.elements or ()):
         return _of_multiples(node, inputs)
     arrays, unknown = [], []
     for value, tensor in zip(inputs, node.operation.inputs, strict=True):
-        elements, shape = _elements_of(value), _known_sizes(value)
+        elements, shape = _elements_of(value), value.known_sizes
         known = np.asarray([1 if e is None else e for e in elements], tensor.dtype.as_numpy_dtype)
         arrays.append(known.reshape(shape))
         unknown.append(np.asarray([e is None for e in elements], bool).reshape(shape))
@@ -288,7 +278,7 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
     return [
         integers([v.num_elements or 0], (), dtype)
         if node.type == "Size"
-        else integers(_known_sizes(v), (v.rank,), dtype)
+        else integers(v.known_sizes, (v.rank,), dtype)
         for v, dtype in zip(inputs, node.dtypes, strict=True)
     ]
 
@@ -335,7 +325,8 @@ def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndar
             arguments[names[argument.name]] = [next(given) for _ in range(count)]
         for attr in described.attr:
             if attr.name not in deduced:
-                arguments[names[attr.name]] = _argument(node.attributes[attr.name])
+                value = node.attributes[attr.name]
+                arguments[names[attr.name]] = value.decode() if isinstance(value, bytes) else value
         results = getattr(tf.raw_ops, node.type)(**arguments)
     if isinstance(results, tf.Tensor):
         results = [results]
@@ -358,10 +349,6 @@ def _argument_names(operation_type: str) -> dict[str, str]:
     }
 
 
-def _argument(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
-
-
 def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
     """Return the outputs of a replicated node, with all that is known of them."""
     folded = fold(node, inputs, shapes)
@@ -376,7 +363,7 @@ def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
     )
     return [
         integers([e for e in elements if e is not None], shape, dtype)
-        if elements is not None and None not in elements and _is_known(shape)
+        if elements is not None and shape is not None and None not in (*elements, *shape)
         else Value(REPLICATED, shape, dtype, elements=elements, example=example)
         for dtype, shape, elements, example in found
     ]

@@ -24,8 +24,8 @@ from tnt_keras.partition.value import (
     STAND_INS,
     Shape,
     Value,
-    counts_rows,
     for_rows,
+    is_symbolic,
     shape_of,
     static,
 )
@@ -195,7 +195,7 @@ def _for_rows(sizes: Shape, num_rows: int | None) -> Shape:
 
 
 def _counts_rows(value: Value) -> bool:
-    return any(map(counts_rows, (*(value.shape or ()), *(value.elements or ()))))
+    return any(map(is_symbolic, (*(value.shape or ()), *(value.elements or ()))))
 
 
 def _multiple_of_rows(first: int | None, second: int | None) -> int | None:

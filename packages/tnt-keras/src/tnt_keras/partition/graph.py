@@ -1,6 +1,6 @@
 """The traced graph as a list of nodes: calls are inlined, and what nobody needs is left out.
 
-Calls of local regions, functions that each lane applies to its own rows, stay what they are.
+Calls of local regions, functions that each replica applies to its own rows, stay what they are.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _assertion(operation: Any) -> Any:
 
 
 def local_region(function: Callable[..., Any]) -> Any:
-    """Return a function, without captures, that lanes apply to their own rows. Local."""
+    """Return a function, without captures, that replicas apply to their own rows. Local."""
     # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
     # functions of one name for implementations of one interface: so each has a name of its own.
     name = f"{_LOCAL_REGION}.{next(_numbers)}"

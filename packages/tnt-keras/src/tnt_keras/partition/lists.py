@@ -22,8 +22,8 @@ from tnt_keras.partition.value import (
     Element,
     ListOf,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Value,
     fits,
     integers,
@@ -73,35 +73,27 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
 
 
 def _new(node: Node, inputs: Sequence[Value]) -> Placed:
-    # Elements of lanes have other shapes than whole ones: what is put in says its shape itself.
-    decision = Decision(
-        (REPLICATED,) * len(inputs), (ListOf(None),), constants={0: np.asarray(_ANY_SHAPE)}
-    )
+    # Elements of replicas have other shapes than whole ones: what is put in says its shape itself.
     made = Value(ListOf(None), (), tf.variant)
-    return decision, [_with_length(made, inputs[1]) if node.type == "TensorListReserve" else made]
+    if node.type == "TensorListReserve":
+        made = _with_length(made, inputs[1])
+    return _placed([REPLICATED] * len(inputs), made, constants={0: np.asarray(_ANY_SHAPE)})
 
 
-def _push(node: Node, inputs: Sequence[Value]) -> Placed:
-    decision, [made] = _put(inputs, 1, inputs[1].known_array)
-    return decision, [_without_length(made)]
-
-
-def _set(node: Node, inputs: Sequence[Value]) -> Placed:
-    # Other places of the list may hold nothing yet, which is read as zeros.
-    decision, [made] = _put(inputs, 2, None)
-    grows = node.attributes.get("resize_if_index_out_of_bounds", False)
-    return decision, [_without_length(made) if grows else made]
-
-
-def _put(inputs: Sequence[Value], item_at: int, known: Any) -> Placed:
+def _put(node: Node, inputs: Sequence[Value]) -> Placed:
+    is_pushed = node.type == "TensorListPushBack"
+    item_at = 1 if is_pushed else 2
     held, item = inputs[0], inputs[item_at]
     placement = _held_together(held, item)
     demands: list[Placement] = [REPLICATED] * len(inputs)
     demands[0], demands[item_at] = ListOf(placement), placement
+    # Other places of a list may hold nothing yet, which is read as zeros.
+    known = item.known_array if is_pushed else None
     element = joined(held.element, Element(item.shape, item.dtype, known, item.element))
-    decision = Decision(tuple(demands), (ListOf(placement),))
     held = dataclasses.replace(held, placement=ListOf(placement), element=element)
-    return decision, [held]
+    if is_pushed or node.attributes.get("resize_if_index_out_of_bounds", False):
+        held = _without_length(held)
+    return _placed(demands, held)
 
 
 def _get(node: Node, inputs: Sequence[Value]) -> Placed:
@@ -111,7 +103,7 @@ def _get(node: Node, inputs: Sequence[Value]) -> Placed:
     shape = _shape_of_element(held, inputs[-1], node.shapes[-1])
     item = _item(held, placement, shape, node.dtypes[-1])
     outputs: list[Value] = [_without_length(held)] if len(node.dtypes) == 2 else []
-    return _decision(inputs, held, placement, [*outputs, item]), [*outputs, item]
+    return _read(inputs, placement, *outputs, item)
 
 
 def _stack(node: Node, inputs: Sequence[Value]) -> Placed:
@@ -124,35 +116,30 @@ def _stack(node: Node, inputs: Sequence[Value]) -> Placed:
     if shape is not None and shape[0] is None and None not in shape[1:] and held.example_length:
         example = (held.example_length, *(size for size in shape[1:] if size is not None))
     output = Value(stacked(element), shape, node.dtypes[0], example_shape=example)
-    return _decision(inputs, held, element, [output]), [output]
+    return _read(inputs, element, output)
 
 
 def _from_tensor(node: Node, inputs: Sequence[Value]) -> Placed:
     tensor = inputs[0]
     demand = _storable(tensor.placement)
     element: Placement = demand
-    if isinstance(demand, Rows):
+    if isinstance(demand, Sharded):
         if demand.axis == 0:
             demand = element = REPLICATED
         else:
             element = demand.on_axis(demand.axis - 1)
     described = Element(None if tensor.shape is None else tensor.shape[1:], tensor.dtype)
-    decision = Decision(
-        (demand, REPLICATED), (ListOf(element),), constants={1: np.asarray(_ANY_SHAPE)}
-    )
     made = Value(ListOf(element), (), tf.variant, element=described)
     if tensor.shape is not None:
         example = (tensor.shape_in_example or (None,))[0]
         made = dataclasses.replace(made, length=tensor.shape[0], example_length=example)
-    return decision, [made]
+    return _placed([demand, REPLICATED], made, constants={1: np.asarray(_ANY_SHAPE)})
 
 
 def _resize(node: Node, inputs: Sequence[Value]) -> Placed:
     """Place the operation that resizes a list. New places hold nothing."""
     held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
-    held = _with_length(held, inputs[1])
-    demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
-    return Decision(demands, (held.placement,)), [held]
+    return _placed([held.placement, *[REPLICATED] * len(inputs[1:])], _with_length(held, inputs[1]))
 
 
 def _length(node: Node, inputs: Sequence[Value]) -> Placed:
@@ -163,20 +150,17 @@ def _length(node: Node, inputs: Sequence[Value]) -> Placed:
     elif held.example_length is not None:
         example = np.asarray(held.example_length, dtype.as_numpy_dtype)
         output = dataclasses.replace(output, example=example)
-    return Decision((held.placement,), (REPLICATED,)), [output]
+    return _placed([held.placement], output)
 
 
 def _element_shape(node: Node, inputs: Sequence[Value]) -> Placed:
     """Return the shape of whole elements with -1 for unknown sizes, as TensorFlow's lists do."""
     held = inputs[0]
     shape = held.element.shape if held.element is not None else None
-    dtype = node.dtypes[0]
-    known = (
-        integers([-1], (), dtype)
-        if shape is None
-        else integers([-1 if size is None else size for size in shape], (len(shape),), dtype)
-    )
-    return Decision((held.placement,), (REPLICATED,)), [known]
+    sizes = (None,) if shape is None else shape
+    elements = [-1 if size is None else size for size in sizes]
+    known = integers(elements, () if shape is None else (len(shape),), node.dtypes[0])
+    return _placed([held.placement], known)
 
 
 def _add(node: Node, inputs: Sequence[Value]) -> Placed | None:
@@ -187,17 +171,15 @@ def _add(node: Node, inputs: Sequence[Value]) -> Placed | None:
     element = None
     for value in inputs:
         placement, element = join(placement, value.placement), joined(element, value.element)
-    element = _without_constant(element)
-    decision = Decision((placement,) * len(inputs), (placement,))
-    return decision, [Value(placement, (), tf.variant, element=element)]
+    total = Value(placement, (), tf.variant, element=_without_constant(element))
+    return _placed([placement] * len(inputs), total)
 
 
 def _zeros(node: Node, inputs: Sequence[Value]) -> Placed | None:
     if node.dtypes[0] != tf.variant:
         return None
-    held = inputs[0]
-    decision = Decision((held.placement,), (held.placement,))
-    return decision, [dataclasses.replace(held, element=_without_constant(held.element))]
+    held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
+    return _placed([held.placement], held)
 
 
 def _optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
@@ -207,12 +189,11 @@ def _optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     item = inputs[0]
     placement = _storable(item.placement)
     element = Element(item.shape, item.dtype, None, item.element, is_optional=True)
-    value = Value(ListOf(placement), (), tf.variant, element=element)
-    return Decision((placement,), (value.placement,)), [value]
+    return _placed([placement], Value(ListOf(placement), (), tf.variant, element=element))
 
 
 def _no_optional(node: Node, inputs: Sequence[Value]) -> Placed:
-    return Decision((), (ListOf(None),)), [Value(ListOf(None), (), tf.variant)]
+    return _placed([], Value(ListOf(None), (), tf.variant))
 
 
 def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
@@ -220,10 +201,9 @@ def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     if len(node.dtypes) != 1 or held.element is None:
         return None
     item = _item(held, _element_of(held) or REPLICATED, held.element.shape, node.dtypes[0])
-    # What an optional holds in a lane has another shape than the whole.
+    # What an optional holds in a replica has another shape than the whole.
     attributes = {"output_shapes": [tf.TensorShape(None)]}
-    decision = Decision((held.placement,), (item.placement,), attributes=attributes)
-    return decision, [item]
+    return _placed([held.placement], item, attributes=attributes)
 
 
 _RULES: dict[str, Callable[[Node, Sequence[Value]], Placed | None]] = {
@@ -238,10 +218,10 @@ _RULES: dict[str, Callable[[Node, Sequence[Value]], Placed | None]] = {
     "TensorListGetItem": _get,
     "TensorListLength": _length,
     "TensorListPopBack": _get,
-    "TensorListPushBack": _push,
+    "TensorListPushBack": _put,
     "TensorListReserve": _new,
     "TensorListResize": _resize,
-    "TensorListSetItem": _set,
+    "TensorListSetItem": _put,
     "TensorListStack": _stack,
     "ZerosLike": _zeros,
 }
@@ -270,7 +250,7 @@ def _held_together(held: Value, item: Value) -> Placement:
     element, placement = _element_of(held), _storable(item.placement)
     if element is None or element == placement:
         return placement
-    # A list is brought elsewhere by way of one tensor, for which elements need one shape.
+    # A list is resharded elsewhere by way of one tensor, for which elements need one shape.
     if held.element is None or held.element.shape != item.shape or item.shape is None:
         return REPLICATED
     return join(element, placement)
@@ -281,8 +261,8 @@ def _without_constant(element: Element | None) -> Element | None:
 
 
 def _storable(placement: Placement) -> Placement:
-    """Return the placement in which a list can hold a value. Of a total it holds addends."""
-    if isinstance(placement, Rows) or placement == PARTIAL or isinstance(placement, ListOf):
+    """Return the placement in which a list can hold a value. Of a total it holds partial sums."""
+    if isinstance(placement, Sharded) or placement == PARTIAL or isinstance(placement, ListOf):
         return placement
     return REPLICATED
 
@@ -299,7 +279,7 @@ def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Sh
 
 def stacked(element: Placement) -> Placement:
     """Return the placement of the tensor in which the elements of a list are stacked."""
-    return element.on_axis(element.axis + 1) if isinstance(element, Rows) else element
+    return element.on_axis(element.axis + 1) if isinstance(element, Sharded) else element
 
 
 def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:
@@ -313,12 +293,14 @@ def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> V
     return Value(placement, shape, dtype)
 
 
-def _decision(
-    inputs: Sequence[Value], held: Value, element: Placement, outputs: Sequence[Value]
-) -> Decision:
-    demands = (held.placement, *(REPLICATED for _ in inputs[1:]))
-    counts = {}
-    operand = inputs[-1]
-    if isinstance(element, Rows) and operand.shape not in ((), None):
+def _read(inputs: Sequence[Value], element: Placement, *outputs: Value) -> Placed:
+    """Place an operation that reads elements of a list, and whose last input may be their shape."""
+    counts, operand = {}, inputs[-1]
+    if isinstance(element, Sharded) and operand.shape not in ((), None):
         counts = {len(inputs) - 1: [a == element.axis for a in range(operand.shape[0] or 0)]}
-    return Decision(demands, tuple(v.placement for v in outputs), counts_rows=counts)
+    demands = [inputs[0].placement, *[REPLICATED] * len(inputs[1:])]
+    return _placed(demands, *outputs, counts_rows=counts)
+
+
+def _placed(demands: Sequence[Placement], *outputs: Value, **changes: Any) -> Placed:
+    return Decision(tuple(demands), tuple(v.placement for v in outputs), **changes), [*outputs]

@@ -1,4 +1,4 @@
-"""The plan of a traced graph: what lanes do for each node, as the analysis decided."""
+"""The plan of a traced graph: what replicas do for each node, as the analysis decided."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tnt_keras.partition.graph import Edge, FlatGraph, Node
 from tnt_keras.partition.rules.registry import Decision
-from tnt_keras.partition.value import REPLICATED, Placement, Rows, Value
+from tnt_keras.partition.value import REPLICATED, Placement, Sharded, Value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Step:
-    """What lanes do for one node."""
+    """What replicas do for one node."""
 
     node: Node
     inputs: tuple[Value, ...]
-    demands: tuple[Placement, ...]  # the placements to which inputs are brought
+    demands: tuple[Placement, ...]  # the placements to which inputs are resharded
     outputs: tuple[Value, ...]
     bodies: tuple[Body, ...] = dataclasses.field(default=(), kw_only=True)  # run for the node
 
@@ -30,19 +30,19 @@ class Alias(Step):
 
 
 class Cut(Step):
-    """The operation itself, once. Lanes go on with their rows of its output, or with all of it."""
+    """The operation itself, once. Replicas go on with their rows of its output, or all of it."""
 
 
-class OnFirst(Step):
+class Broadcast(Step):
     """The operation whose outputs on rank 0 are broadcast. Others may run it for its effects."""
 
 
 class Check(Step):
-    """An assertion, which each lane checks for its own part."""
+    """An assertion, which each replica checks for its own part."""
 
 
 class Accumulated(Step):
-    """A read or an assignment of a variable that holds an addend in every process."""
+    """A read or an assignment of a variable that holds a partial sum in every process."""
 
 
 class Count(Step):
@@ -59,19 +59,19 @@ class Branch(Step):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Region(Step):
-    """A function of each lane's own rows, with a body for each number of rows that a lane can have.
+    """A function of each replica's own rows, with a body for each number of rows that it can have.
 
-    `weighted` are inputs that are derivatives of a lane's own value, which was read as a mean: they
-    are multiplied by the lane's share of the rows.
+    `weighted` are inputs that are derivatives of a replica's own value, which was read as a mean:
+    they are multiplied by the replica's share of the rows.
     """
 
-    lane_rows: tuple[int, ...]
+    replica_rows: tuple[int, ...]
     weighted: frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Compute(Step):
-    """The operation itself, in every lane, or once if all lanes would do the same."""
+    """The operation itself, in every replica, or once if all replicas would do the same."""
 
     decision: Decision
     on_demand: bool = False  # a replicated output is computed, as rows or whole, when it is read
@@ -84,7 +84,7 @@ class Compute(Step):
         """Return what a decision says of a node."""
         return cls(node, inputs, decision.inputs, tuple(outputs), decision)
 
-    def operand_placements(self, rows: Rows) -> tuple[Placement, ...] | None:
+    def operand_placements(self, rows: Sharded) -> tuple[Placement, ...] | None:
         """Return what rows of an output on demand are made of, None if they must be cut from it."""
         [output], counts = self.outputs, _SHAPE_OPERANDS.get(self.node.type)
         aligned = [
@@ -96,7 +96,7 @@ class Compute(Step):
         return None if len(placements) < len(aligned) or is_shared_by_all else placements
 
     def of_rows(
-        self, rows: Rows, inputs: tuple[Placement, ...], shape_operand: int | None = None
+        self, rows: Sharded, inputs: tuple[Placement, ...], shape_operand: int | None = None
     ) -> Compute:
         """Return what makes rows of an output on demand, of inputs in these placements."""
         [output] = self.outputs
@@ -115,7 +115,7 @@ class Compute(Step):
 _SHAPE_OPERANDS = {"BroadcastTo": 1, "Fill": 0}
 
 
-def _aligned(operand: Value, rank: int, rows: Rows) -> Placement | None:
+def _aligned(operand: Value, rank: int, rows: Sharded) -> Placement | None:
     """Return the placement of an operand broadcast to a result with rows, None if unknown."""
     axis = rows.axis - rank + operand.rank
     size = operand.known_shape[axis] if axis >= 0 else 1
@@ -132,11 +132,11 @@ class Body:
     arguments: tuple[Value, ...]
     steps: tuple[Step, ...]  # in the order of the trace
     values: Mapping[Edge, Value]  # what is known of each output of each node
-    outputs: tuple[Placement, ...]  # the placements to which outputs of the graph are brought
+    outputs: tuple[Placement, ...]  # the placements to which outputs of the graph are resharded
 
     @property
     def results(self) -> Sequence[Value]:
-        """What is known of the outputs, before they are brought anywhere."""
+        """What is known of the outputs, before they are resharded anywhere."""
         return [self.values[edge] for edge in self.flat.outputs]
 
     def with_inner(self) -> Iterator[Body]:
@@ -146,6 +146,6 @@ class Body:
             for body in step.bodies:
                 yield from body.with_inner()
 
-    def bringing(self, outputs: Sequence[Placement]) -> Body:
-        """Return the same body with its outputs brought to other placements."""
+    def with_outputs(self, outputs: Sequence[Placement]) -> Body:
+        """Return the same body with its outputs resharded to other placements."""
         return dataclasses.replace(self, outputs=tuple(outputs))

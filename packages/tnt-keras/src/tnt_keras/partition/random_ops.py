@@ -1,4 +1,4 @@
-"""Random numbers: each lane draws its rows of those of the serial run, with the same bits.
+"""Random numbers: each replica draws its rows of those of the serial run, with the same bits.
 
 TensorFlow's stateless draws depend on key, counter and position alone, so what stands in a row is
 known without the rows before it. That holds for the generator of CPUs (Philox), and for the
@@ -20,8 +20,8 @@ import tensorflow as tf
 
 from tnt_keras.partition.graph import Edge, Node
 from tnt_keras.partition.plan import Alias, Body, Compute, Known
-from tnt_keras.partition.reshard import Layout
-from tnt_keras.partition.value import REPLICATED, Placement, Rows, Value
+from tnt_keras.partition.reshard import BatchSharding
+from tnt_keras.partition.value import REPLICATED, Placement, Sharded, Value
 from tnt_keras.process.environment import threads_of_operations
 from tnt_keras.process.framework import op_library
 
@@ -56,10 +56,10 @@ def is_draw(operation_type: str) -> bool:
 
 
 def rows_of_draw(
-    node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Rows, layout: Layout
+    node: Node, operands: Sequence[tf.Tensor], whole: Value, rows: Sharded, sharding: BatchSharding
 ) -> list[tf.Tensor] | None:
-    """Return each lane's rows of a draw, None if they must be cut from the whole draw."""
-    sizes = [size for size in whole.shape or () if size is not None]
+    """Return each replica's rows of a draw, None if they must be cut from the whole draw."""
+    sizes = whole.known_sizes
     if len(sizes) < whole.rank or rows.inner is None:
         return None
     counts = [axis == rows.axis for axis in range(len(sizes))]
@@ -68,13 +68,13 @@ def rows_of_draw(
             node.type,
             operands,
             whole.dtype,
-            layout.integers(sizes, counts, k),
-            lead=rows.outer * math.prod(layout.integers(sizes[: rows.axis], None, k)),
-            rows=layout.num_rows,
-            first=lane,
-            step=layout.lanes.total,
+            sharding.integers(sizes, counts, k),
+            lead=rows.outer * math.prod(sharding.integers(sizes[: rows.axis], None, k)),
+            rows=sharding.num_rows,
+            first=replica,
+            step=sharding.replicas.total,
         )
-        for lane, k in layout.each
+        for replica, k in sharding.each
     ]
     made = [part for part in parts if part is not None]
     return made if len(made) == len(parts) else None
@@ -170,15 +170,15 @@ def _seeds(node: Node) -> list[int]:
     return [node.attributes[name] % 2**64 for name in ("seed", "seed2")]
 
 
-def own_key(lane: int) -> int:
-    """Return what makes a lane's key of the common one: multiples of a number that is odd."""
-    return lane * 0x9E3779B97F4A7C15 % 2**64
+def own_key(replica: int) -> int:
+    """Return what makes a replica's key of the common one: multiples of a number that is odd."""
+    return replica * 0x9E3779B97F4A7C15 % 2**64
 
 
 def own_draws(plan: Body) -> frozenset[Node]:
     """Return the draws that are read as rows in one placement, and never as a whole. Pure.
 
-    Each lane may draw such rows for itself, instead of those of the serial run. A draw may occur
+    Each replica may draw such rows for itself, instead of those of the serial run. A draw may occur
     twice, where a forward pass is computed again: of draws of one kind, dtype and shape all or none
     are returned.
     """
@@ -191,7 +191,7 @@ def own_draws(plan: Body) -> frozenset[Node]:
                 kind = step.node.type, step.outputs[0].dtype, step.outputs[0].shape
                 kinds.setdefault(kind, set()).update(reads.get((step.node, 0), ()))
                 draws.append((kind, step.node))
-    as_rows = {k for k, [*read] in kinds.items() if len(read) == 1 and isinstance(read[0], Rows)}
+    as_rows = {k for k, [*read] in kinds.items() if len(read) == 1 and isinstance(read[0], Sharded)}
     return frozenset(node for kind, node in draws if kind in as_rows)
 
 
@@ -215,7 +215,7 @@ def _reads(body: Body) -> dict[Edge, set[Placement]]:
                         read([inputs[i]], [placement])
             case Compute(on_demand=True):
                 for placement in reads.get((step.node, 0), ()):
-                    of_rows = isinstance(placement, Rows) and step.operand_placements(placement)
+                    of_rows = isinstance(placement, Sharded) and step.operand_placements(placement)
                     read(inputs, of_rows or [REPLICATED] * len(inputs))
             case _:
                 read(inputs, step.demands)

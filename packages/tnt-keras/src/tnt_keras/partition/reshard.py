@@ -1,7 +1,7 @@
-"""Lanes, the parts into which a batch is cut, and how values come from placement to placement.
+"""Replicas, the parts into which a batch is cut, and how values come from placement to placement.
 
-Each of `V` lanes has every `V`-th row. Some conversions need no exchange between processes; of the
-others the two ends are here.
+Each of `V` replicas has every `V`-th row. Some conversions need no exchange between processes; of
+the others the two ends are here.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tnt_keras.partition.operations import sum_of
 from tnt_keras.partition.value import (
     ANY_ROWS,
     Placement,
-    Rows,
     Shape,
-    counts_rows,
+    Sharded,
+    is_symbolic,
     local_shape,
     local_size,
     static,
@@ -28,42 +28,46 @@ from tnt_keras.partition.value import (
 
 T = TypeVar("T")
 
-Count: TypeAlias = Any
+NumRows: TypeAlias = Any
 """A number of rows: an integer, or an int64 scalar of the graph."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Lanes:
-    """The lanes of one process, out of those of all processes.
+class Replicas:
+    """The replicas of one process, out of those of all processes.
 
-    Lane `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
+    Replica `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
     """
 
     first: int
-    count: int  # consecutive lanes of this process
+    count: int  # consecutive replicas of this process
     total: int  # of all processes
 
     @property
     def numbers(self) -> range:
-        """The lanes of this process."""
+        """The replicas of this process."""
         return range(self.first, self.first + self.count)
 
-    def num_rows(self, lane: int, num_rows: Any) -> Any:
-        """Return how many of a batch's rows a lane has: `ceil((num_rows - lane) / total)`."""
-        return (num_rows - lane + self.total - 1) // self.total
+    def num_rows(self, replica: int, num_rows: Any) -> Any:
+        """Return how many of a batch's rows a replica has: `ceil((num_rows - replica) / total)`."""
+        return (num_rows - replica + self.total - 1) // self.total
 
     def order_of_batch(self, rows: Any, num_rows: Any) -> Any:
-        """Return the places of rows of the batch when all rows are sorted by lane."""
-        lane, larger = rows % self.total, num_rows % self.total  # so many lanes have a row more
-        before = (lane + larger - abs(lane - larger)) // 2  # of these, in front: the minimum
-        return lane * (num_rows // self.total) + before + rows // self.total
+        """Return the places of rows of the batch when all rows are sorted by replica."""
+        replica, larger = (
+            rows % self.total,
+            num_rows % self.total,
+        )  # so many replicas have a row more
+        before = (replica + larger - abs(replica - larger)) // 2  # of these, in front: the minimum
+        return replica * (num_rows // self.total) + before + rows // self.total
 
 
 def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
     """Combine values along the tree in which all processes form sums.
 
     Neighbours come first, in groups of the smallest prime factor: `(x0 + x1) + (x2 + x3)` for four
-    values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The lanes of a process are a subtree.
+    values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The replicas of a process are a
+    subtree.
     """
     level = list(values)
     while len(level) > 1:
@@ -93,7 +97,7 @@ class Request:
     """
 
     kind: str
-    value: tf.Tensor  # of this process: its lanes, combined
+    value: tf.Tensor  # of this process: its replicas, combined
     name: str  # the same on all ranks
     line: str  # the user's, "" if there is none
     is_update: bool  # a gradient: the result reaches an optimizer's update
@@ -123,11 +127,11 @@ class Exchange(Protocol):
         ...
 
 
-class Alone:
-    """The exchange of a lane that is all there is: of a local region, or of what needs no batch."""
+class NoExchange:
+    """The exchange of a replica that is alone: of a local region, or of what needs no batch."""
 
     def ask(self, request: Request) -> None:
-        """Refuse the request: a lane that is alone has all rows."""
+        """Refuse the request: a replica that is alone has all rows."""
         raise AssertionError(f"{request.name!r} must not be exchanged.")
 
     def flush(self, last: bool) -> list[tf.Tensor]:
@@ -153,104 +157,107 @@ _REDUCE = {
 }
 
 
-class Layout:
-    """The rows of a batch in the lanes of this process. Makes operations, exchanges nothing."""
+class BatchSharding:
+    """The rows of a batch in the replicas of this process. Makes operations, exchanges nothing."""
 
-    def __init__(self, lanes: Lanes, num_rows: Count) -> None:
-        self.lanes = lanes
+    def __init__(self, replicas: Replicas, num_rows: NumRows) -> None:
+        self.replicas = replicas
         self.num_rows = num_rows
         self.is_for_any = tf.is_tensor(num_rows)
         with tf.device("CPU:0") if self.is_for_any else contextlib.nullcontext():
-            self.lane_rows = [lanes.num_rows(lane, num_rows) for lane in lanes.numbers]
+            self.replica_rows = [
+                replicas.num_rows(replica, num_rows) for replica in replicas.numbers
+            ]
         self._dtype = tf.int64 if self.is_for_any else tf.int32
 
     @property
-    def each(self) -> list[tuple[int, Count]]:
-        """The lanes of this process, and how many rows each has."""
-        return list(zip(self.lanes.numbers, self.lane_rows, strict=True))
+    def each(self) -> list[tuple[int, NumRows]]:
+        """The replicas of this process, and how many rows each has."""
+        return list(zip(self.replicas.numbers, self.replica_rows, strict=True))
 
     @property
     def arguments(self) -> list[tf.Tensor]:
         """What a function that is called with rows must be given besides."""
         return [self.num_rows] if self.is_for_any else []
 
-    def within(self, arguments: Sequence[tf.Tensor]) -> Layout:
-        """Return the layout in a function that has been given `arguments`."""
-        return Layout(self.lanes, arguments[0]) if self.is_for_any else self
+    def within(self, arguments: Sequence[tf.Tensor]) -> BatchSharding:
+        """Return the sharding in a function that has been given `arguments`."""
+        return BatchSharding(self.replicas, arguments[0]) if self.is_for_any else self
 
-    def part_shape(self, shape: Shape, placement: Placement, k: Count | None) -> Shape:
-        """Return what is known of the shape of the part of a lane with `k` rows."""
+    def part_shape(self, shape: Shape, placement: Placement, k: NumRows | None) -> Shape:
+        """Return what is known of the shape of the part of a replica with `k` rows."""
         return static(local_shape(shape, placement, None if self.is_for_any else k))
 
-    def share(self, k: Count, dtype: tf.DType) -> tf.Tensor:
-        """Return the share `k / N` of a lane with `k` rows."""
+    def share(self, k: NumRows, dtype: tf.DType) -> tf.Tensor:
+        """Return the share `k / N` of a replica with `k` rows."""
         if self.is_for_any:
             return tf.cast(k / self.num_rows, dtype)
         return tf.constant(k / self.num_rows, dtype)
 
     def integers(
-        self, numbers: Sequence[int], counts: Sequence[bool] | None, k: Count
-    ) -> list[Count]:
-        """Return numbers in a lane: `m * k` for `m * N` in entries that count rows."""
+        self, numbers: Sequence[int], counts: Sequence[bool] | None, k: NumRows
+    ) -> list[NumRows]:
+        """Return numbers in a replica: `m * k` for `m * N` in entries that count rows."""
         num_rows = ANY_ROWS if self.is_for_any else self.num_rows
 
-        def in_lane(number: int, is_count: bool) -> Count:
+        def in_replica(number: int, is_count: bool) -> NumRows:
             if is_count and number > 0:
                 if number % num_rows:
                     raise ValueError(f"{number} is no multiple of the {num_rows} rows.")
                 return number // num_rows * k
-            return number // num_rows * self.num_rows if counts_rows(number) else number
+            return number // num_rows * self.num_rows if is_symbolic(number) else number
 
         flags = [False] * len(numbers)
-        return [in_lane(*each) for each in zip(numbers, counts or flags, strict=True)]
+        return [in_replica(*each) for each in zip(numbers, counts or flags, strict=True)]
 
-    def cut(self, whole: tf.Tensor, rows: Rows) -> list[tf.Tensor]:
-        """Return each lane's rows of a replicated value."""
-        return [self._cut(whole, rows, lane, k) for lane, k in self.each]
+    def cut(self, whole: tf.Tensor, rows: Sharded) -> list[tf.Tensor]:
+        """Return each replica's rows of a replicated value."""
+        return [self._cut(whole, rows, replica, k) for replica, k in self.each]
 
-    def cut_array(self, whole: np.ndarray[Any, Any], rows: Rows) -> list[np.ndarray[Any, Any]]:
-        """Return each lane's rows of a constant."""
+    def cut_array(self, whole: np.ndarray[Any, Any], rows: Sharded) -> list[np.ndarray[Any, Any]]:
+        """Return each replica's rows of a constant."""
         before, after = whole.shape[: rows.axis], whole.shape[rows.axis + 1 :]
         inner = whole.shape[rows.axis] // (rows.outer * self.num_rows)
         apart = whole.reshape(*before, rows.outer, self.num_rows, inner, *after)
         places = (slice(None),) * (rows.axis + 1)
         return [
-            apart[(*places, slice(lane, None, self.lanes.total))].reshape(
+            apart[(*places, slice(replica, None, self.replicas.total))].reshape(
                 *before, rows.outer * k * inner, *after
             )
-            for lane, k in self.each
+            for replica, k in self.each
         ]
 
     def operands(self, whole: tf.Tensor, reduction: str) -> list[tf.Tensor]:
-        """Return operands of a reduction: of a sum or product the value in lane 0 alone."""
+        """Return operands of a reduction: of a sum or product the value in replica 0 alone."""
         neutral = {"sum": tf.zeros_like, "prod": tf.ones_like}.get(reduction)
         if neutral is None:
-            return [whole] * self.lanes.count  # the largest of equal values is that value
-        return [whole if lane == 0 else neutral(whole) for lane in self.lanes.numbers]
+            return [whole] * self.replicas.count  # the largest of equal values is that value
+        return [whole if replica == 0 else neutral(whole) for replica in self.replicas.numbers]
 
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Return each lane's own value times `k / N`: the addends of the mean over all lanes."""
+        """Return each replica's own value times `k / N`: the partial sums of the mean."""
         return [
-            value * self.share(k, value.dtype) for value, k in zip(own, self.lane_rows, strict=True)
+            value * self.share(k, value.dtype)
+            for value, k in zip(own, self.replica_rows, strict=True)
         ]
 
     def reduced(self, parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
-        """Return the lanes of this process, reduced to its operand of the exchange."""
+        """Return the replicas of this process, reduced to its operand of the exchange."""
         return combined(parts, _REDUCE[reduction])
 
-    def rows_first(self, parts: Sequence[tf.Tensor], shape: Shape, rows: Rows) -> tf.Tensor:
-        """Return the rows of this process along axis 0, in the order of its lanes."""
-        each = zip(parts, self.lane_rows, strict=True)
+    def rows_first(self, parts: Sequence[tf.Tensor], shape: Shape, rows: Sharded) -> tf.Tensor:
+        """Return the rows of this process along axis 0, in the order of its replicas."""
+        each = zip(parts, self.replica_rows, strict=True)
         moved = [self._rows_first(part, shape, rows, k) for part, k in each]
         return moved[0] if len(moved) == 1 else tf.concat(moved, 0)
 
-    def whole(self, gathered: tf.Tensor, shape: Shape, rows: Rows) -> tf.Tensor:
-        """Return the whole value, given the rows of all lanes along axis 0 in lane order."""
+    def whole(self, gathered: tf.Tensor, shape: Shape, rows: Sharded) -> tf.Tensor:
+        """Return the whole value, given the rows of all replicas along axis 0 in replica order."""
         in_order = gathered
-        if self.lanes.total > 1:
+        if self.replicas.total > 1:
             numbers = tf.range(self.num_rows) if self.is_for_any else np.arange(self.num_rows)
-            in_order = tf.gather(gathered, self.lanes.order_of_batch(numbers, self.num_rows))
-        if rows == Rows(0):
+            in_order = tf.gather(gathered, self.replicas.order_of_batch(numbers, self.num_rows))
+        if rows == Sharded(0):
             return in_order
         assert shape is not None
         sizes = tf.shape(in_order)
@@ -261,9 +268,9 @@ class Layout:
             apart, tf.concat([sizes[1 : rows.axis + 1], [-1], sizes[rows.axis + 3 :]], 0)
         )
 
-    def _cut(self, whole: tf.Tensor, rows: Rows, lane: int, k: Count) -> tf.Tensor:
-        step = slice(lane, None, self.lanes.total)
-        if rows == Rows(rows.axis) and not self.is_for_any:
+    def _cut(self, whole: tf.Tensor, rows: Sharded, replica: int, k: NumRows) -> tf.Tensor:
+        step = slice(replica, None, self.replicas.total)
+        if rows == Sharded(rows.axis) and not self.is_for_any:
             return whole[(slice(None),) * rows.axis + (step,)]
         sizes = tf.shape(whole, self._dtype)
         inner = -1 if rows.inner is None else rows.inner
@@ -273,9 +280,9 @@ class Layout:
         size = local_size(rows, k)
         return tf.reshape(part, tf.concat([before, [-1 if size is None else size], after], 0))
 
-    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Rows, k: Count) -> tf.Tensor:
+    def _rows_first(self, part: tf.Tensor, shape: Shape, rows: Sharded, k: NumRows) -> tf.Tensor:
         """Transpose `(before, outer * k * inner, after)` to `(k, before, outer, inner, after)`."""
-        if rows == Rows(0):
+        if rows == Sharded(0):
             return part
         assert shape is not None
         sizes = tf.shape(part, self._dtype)
@@ -289,10 +296,7 @@ class Layout:
         return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)])
 
 
-def local_sizes(
-    operand: tf.Tensor, counts_rows: Sequence[bool], num_rows: Count, k: Count
-) -> tf.Tensor:
-    """Return sizes or positions in a lane: `m * k` for `m * N` in entries that count rows."""
-    counts = tf.constant(list(counts_rows) if operand.shape.rank else counts_rows[0])
-    local = operand // tf.cast(num_rows, operand.dtype) * tf.cast(k, operand.dtype)
-    return tf.where(tf.logical_and(counts, operand > 0), local, operand)
+def scaled(sizes: tf.Tensor, counts_rows: Any, before: NumRows, after: NumRows) -> tf.Tensor:
+    """Return sizes or positions with `m * after` for `m * before` in entries that count rows."""
+    other = sizes // tf.cast(before, sizes.dtype) * tf.cast(after, sizes.dtype)
+    return tf.where(tf.logical_and(counts_rows, sizes > 0), other, sizes)

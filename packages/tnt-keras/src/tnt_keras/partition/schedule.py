@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tnt_keras.partition.emission import Emission, Emitted
+from tnt_keras.partition.emitter import Emitted, Emitter
 from tnt_keras.partition.graph import Edge, Node, users_line
 from tnt_keras.partition.operations import OUTPUT, is_handle
 from tnt_keras.partition.plan import (
@@ -28,39 +28,39 @@ from tnt_keras.partition.plan import (
     Alias,
     Body,
     Branch,
+    Broadcast,
     Check,
     Compute,
     Count,
     Cut,
     Known,
     Loop,
-    OnFirst,
     Region,
     Step,
 )
 from tnt_keras.partition.random_ops import seeded_draw
-from tnt_keras.partition.reshard import Lanes, Layout, Request
+from tnt_keras.partition.reshard import BatchSharding, Replicas, Request, scaled
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.value import (
     ANY_ROWS,
     REPLICATED,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Value,
     is_shared,
     static,
 )
 
 Outputs: TypeAlias = Sequence[Sequence[tf.Tensor]]
-"""The tensors of values, for each lane."""
+"""The tensors of values, for each replica."""
 
 
 class Schedule:
     """Makes the operations of the step itself. Collective where exchanges are made."""
 
-    def __init__(self, emission: Emission, body: Body, arguments: Sequence[Emitted]) -> None:
-        self._emission = emission
+    def __init__(self, emitter: Emitter, body: Body, arguments: Sequence[Emitted]) -> None:
+        self._emission = emitter
         self.num_levels = 0
         self._body = body
         self._sources = _sources(body)
@@ -87,7 +87,7 @@ class Schedule:
         assert not self._num_left, f"Operations are left: {self._waiting}"
         self.emitted |= {edge: self.emitted[source] for edge, source in self._sources.items()}
         outputs = [self.emitted[edge] for edge in self._body.flat.outputs]
-        return self._emission.bring_all(outputs, self._body.outputs)
+        return self._emission.reshard_all(outputs, self._body.outputs)
 
     def _inputs(self, node: Node) -> list[Edge]:
         """Return where a node's inputs come from, past aliases, which wait for nothing."""
@@ -108,7 +108,7 @@ class Schedule:
         leading: set[Node] = set()
         for node, step in reversed(self._steps.items()):
             # One that gathers rows reads the result.
-            reads_rows = step.bodies or any(isinstance(demand, Rows) for demand in step.demands)
+            reads_rows = step.bodies or any(isinstance(demand, Sharded) for demand in step.demands)
             if reads_rows or any(u in leading for u in self._users.get(node, ())):
                 leading.add(node)
         return leading
@@ -194,20 +194,21 @@ def _by_edge(body: Body, arguments: Sequence[Emitted]) -> dict[Edge, Emitted]:
     return {(node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)}
 
 
-def run_in_order(emission: Emission, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
+def run_in_order(emitter: Emitter, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
     """Make the operations of a body in the order of the trace. Collective if it exchanges values.
 
-    Every exchange blocks. The outputs are not yet brought to the placements that the body demands.
+    Every exchange blocks. The outputs are not yet resharded to the placements that the body
+    demands.
     """
     emitted = _by_edge(body, arguments)
     for step in body.steps:
         inputs = [emitted[edge] for edge in step.node.inputs]
-        for i, made in enumerate(_emit(emission, step, inputs)):
+        for i, made in enumerate(_emit(emitter, step, inputs)):
             emitted[step.node, i] = made
     return [emitted[edge] for edge in body.flat.outputs]
 
 
-def _emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
+def _emit(emitter: Emitter, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
     """Make the operations of a step, and return its outputs; exchanges of inputs block."""
     outputs: Outputs
     match step:
@@ -218,110 +219,108 @@ def _emit(emission: Emission, step: Step, inputs: Sequence[Emitted]) -> Sequence
         case Compute(on_demand=True):
             return [Emitted(step.outputs[0], None, step.node, (step, inputs))]
         case Compute():
-            outputs = emission.compute(step, inputs)
+            outputs = emitter.compute(step, inputs)
         case Cut():
-            return [_with_rows(emission, step, inputs)]
+            return [_with_rows(emitter, step, inputs)]
         case _:
-            outputs = _EMITTERS[type(step)](emission, step, inputs)
+            outputs = _EMITTERS[type(step)](emitter, step, inputs)
     return [
         Emitted(value, tensors, step.node)
         for value, tensors in zip(step.outputs, outputs, strict=True)
     ]
 
 
-def _with_rows(emission: Emission, step: Cut, inputs: Sequence[Emitted]) -> Emitted:
+def _with_rows(emitter: Emitter, step: Cut, inputs: Sequence[Emitted]) -> Emitted:
     """Compute a value whole. It can be read both whole and as rows, without an exchange."""
     [rows] = step.outputs
     decision = Decision(step.demands, (REPLICATED,))
     compute = Compute.by(decision, step.node, step.inputs, [rows.placed(REPLICATED)])
     emitted = Emitted(rows, None, step.node)
-    [emitted.tensors[REPLICATED]] = emission.compute(compute, inputs)
+    [emitted.tensors[REPLICATED]] = emitter.compute(compute, inputs)
     return emitted
 
 
-def _on_first(emission: Emission, step: OnFirst, inputs: Sequence[Emitted]) -> Outputs:
+def _broadcast(emitter: Emitter, step: Broadcast, inputs: Sequence[Emitted]) -> Outputs:
     """Run an operation on rank 0, and return its outputs on all ranks.
 
     What may change a resource, such as a variable or an iterator, runs on the others too, and so
     does what goes through a dataset, whose functions may: each process has its own.
     """
     node = step.node
-    operands = [tensors[0] for tensors in emission.bring_all(inputs, step.demands)]
+    operands = [tensors[0] for tensors in emitter.reshard_all(inputs, step.demands)]
     has_state = node.type not in OUTPUT and any(is_handle(v.dtype) for v in step.inputs)
     outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
-    if has_state or emission.layout.lanes.first == 0:
-        with emission.after(node):
-            if node in emission.draw_counters:
-                operation = seeded_draw(node, operands, emission.draw_counters[node]).op
-                emission.operations[node] = [operation]
+    if has_state or emitter.sharding.replicas.first == 0:
+        with emitter.after(node):
+            if node in emitter.draw_counters:
+                operation = seeded_draw(node, operands, emitter.draw_counters[node]).op
+                emitter.operations[node] = [operation]
             else:
-                operation = emission.make(node, operands)
+                operation = emitter.make(node, operands)
         if not has_state:
-            emission.alone.add(operation.name)
+            emitter.alone.add(operation.name)
         outputs = list(operation.outputs)
     if node.type in OUTPUT:
         return [[t] for t in outputs]
     results = []
     for tensor, value in zip(outputs, step.outputs, strict=True):
         request = Request("broadcast", tensor, node.name, users_line(node), False)
-        result = emission.blocking(request)
+        result = emitter.blocking(request)
         result.set_shape(static(value.shape))
         results.append([result])
     return results
 
 
-def _check(emission: Emission, step: Check, inputs: Sequence[Emitted]) -> Outputs:
-    brought = emission.bring_all(inputs, step.demands)
-    lanes = 1 if all(is_shared(p) for p in step.demands) else emission.layout.lanes.count
-    with emission.after(step.node):
-        for lane in range(lanes):
-            emission.make(step.node, [parts[min(lane, len(parts) - 1)] for parts in brought])
+def _check(emitter: Emitter, step: Check, inputs: Sequence[Emitted]) -> Outputs:
+    resharded = emitter.reshard_all(inputs, step.demands)
+    replicas = 1 if all(is_shared(p) for p in step.demands) else emitter.sharding.replicas.count
+    with emitter.after(step.node):
+        for replica in range(replicas):
+            emitter.make(step.node, [parts[min(replica, len(parts) - 1)] for parts in resharded])
     return []
 
 
-def _accumulated(emission: Emission, step: Accumulated, inputs: Sequence[Emitted]) -> Outputs:
-    """Read or assign the addend of this process, which counts as that of its first lane."""
-    layout = emission.layout
-    [handle], *addends = emission.bring_all(inputs, step.demands)
-    operands = [handle, *(layout.reduced(parts, "sum") for parts in addends)]
-    with emission.after(step.node):
-        operation = emission.make(step.node, operands)
-    return [[t, *(tf.zeros_like(t) for _ in layout.lane_rows[1:])] for t in operation.outputs]
+def _accumulated(emitter: Emitter, step: Accumulated, inputs: Sequence[Emitted]) -> Outputs:
+    """Read or assign the partial sum of this process, which counts as that of its first replica."""
+    sharding = emitter.sharding
+    [handle], *partial_sums = emitter.reshard_all(inputs, step.demands)
+    operands = [handle, *(sharding.reduced(parts, "sum") for parts in partial_sums)]
+    with emitter.after(step.node):
+        operation = emitter.make(step.node, operands)
+    return [[t, *(tf.zeros_like(t) for _ in sharding.replica_rows[1:])] for t in operation.outputs]
 
 
-def _count(emission: Emission, step: Count, inputs: Sequence[Emitted]) -> Outputs:
-    """Compute shapes and sizes of whole values: those of a lane's part, with `N` rows for `k`."""
-    layout, node = emission.layout, step.node
-    k, num_rows = layout.lane_rows[0], layout.num_rows
+def _count(emitter: Emitter, step: Count, inputs: Sequence[Emitted]) -> Outputs:
+    """Compute sizes of whole values: those of a replica's part, with `N` rows for `k`."""
+    sharding, node = emitter.sharding, step.node
     outputs = []
     for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
-        part = emission.bring(emitted, placement)[0]
+        part = emitter.reshard(emitted, placement)[0]
         is_size = node.type == "Size"
         numbers = (tf.size if is_size else tf.shape)(part, out_type=dtype)
-        if isinstance(placement, Rows):
+        if isinstance(placement, Sharded):
             rank = tf.size(numbers) if part.shape.rank is None else part.shape.rank
             counts = is_size or tf.range(rank) == placement.axis
-            whole = numbers // tf.cast(k, dtype) * tf.cast(num_rows, dtype)
-            numbers = tf.where(counts, whole, numbers)
+            numbers = scaled(numbers, counts, sharding.replica_rows[0], sharding.num_rows)
         outputs.append([numbers])
     return outputs
 
 
-def _loop(emission: Emission, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
-    brought = emission.bring_all(inputs, step.demands)
-    before = len(emission.blocked)
+def _loop(emitter: Emitter, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
+    resharded = emitter.reshard_all(inputs, step.demands)
+    before = len(emitter.blocked)
     of_iteration, of_condition = step.bodies
-    body = _function(emission, of_iteration, brought, is_repeated=True)
-    condition = _function(emission, of_condition, brought)
-    blocks = len(emission.blocked) > before
-    node, others = step.node, emission.layout.arguments
+    body = _function(emitter, of_iteration, resharded, is_repeated=True)
+    condition = _function(emitter, of_condition, resharded)
+    blocks = len(emitter.blocked) > before
+    node, others = step.node, emitter.sharding.arguments
     make = tf.raw_ops.While if blocks or node.type == "While" else tf.raw_ops.StatelessWhile
-    specs = [spec for value in of_iteration.arguments for spec in _specs(emission, value)]
+    specs = [spec for value in of_iteration.arguments for spec in _specs(emitter, value)]
 
     def loop() -> list[tf.Tensor]:
         return list(
             make(
-                input=[*_flat(brought), *others],
+                input=[*_flat(resharded), *others],
                 cond=condition,
                 body=body,
                 # Not those of the inputs: an iteration may give a variable another size.
@@ -331,16 +330,16 @@ def _loop(emission: Emission, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
             )
         )
 
-    return _made(emission, step, loop, blocks)
+    return _made(emitter, step, loop, blocks)
 
 
-def _branch(emission: Emission, step: Branch, inputs: Sequence[Emitted]) -> Outputs:
+def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Outputs:
     if len(step.bodies) == 1:
-        return _inlined(emission, step, inputs[1:])
-    [chosen], *brought = emission.bring_all(inputs, step.demands)
-    before = len(emission.blocked)
-    functions = [_function(emission, body, brought) for body in step.bodies]
-    blocks = len(emission.blocked) > before
+        return _inlined(emitter, step, inputs[1:])
+    [chosen], *resharded = emitter.reshard_all(inputs, step.demands)
+    before = len(emitter.blocked)
+    functions = [_function(emitter, body, resharded) for body in step.bodies]
+    blocks = len(emitter.blocked) > before
     node = step.node
     kind = "Case" if node.type.endswith("Case") else "If"
     options: dict[str, Any] = {"branch_index": chosen, "branches": functions}
@@ -352,7 +351,7 @@ def _branch(emission: Emission, step: Branch, inputs: Sequence[Emitted]) -> Outp
 
     def branch() -> Any:
         made = make(
-            input=[*_flat(brought), *emission.layout.arguments],
+            input=[*_flat(resharded), *emitter.sharding.arguments],
             Tout=[t.dtype for t in functions[0].outputs],
             output_shapes=[],
             name=_local_name(node.name),
@@ -360,16 +359,16 @@ def _branch(emission: Emission, step: Branch, inputs: Sequence[Emitted]) -> Outp
         )
         return [made] if isinstance(made, tf.Operation | tf.Tensor) else list(made)
 
-    return _made(emission, step, branch, blocks)
+    return _made(emitter, step, branch, blocks)
 
 
-def _inlined(emission: Emission, step: Branch, arguments: Sequence[Emitted]) -> Outputs:
+def _inlined(emitter: Emitter, step: Branch, arguments: Sequence[Emitted]) -> Outputs:
     """Make the one branch that is ever taken in the place of the operation."""
     [body] = step.bodies
-    inner = emission.of_body(emission.layout)
-    with emission.after(step.node):
-        outputs = inner.bring_all(run_in_order(inner, body, arguments), body.outputs)
-    emission.operations[step.node] = [
+    inner = emitter.of_body(emitter.sharding)
+    with emitter.after(step.node):
+        outputs = inner.reshard_all(run_in_order(inner, body, arguments), body.outputs)
+    emitter.operations[step.node] = [
         operation
         for node, operations in inner.operations.items()
         if node.has_effect
@@ -379,21 +378,21 @@ def _inlined(emission: Emission, step: Branch, arguments: Sequence[Emitted]) -> 
 
 
 def _made(
-    emission: Emission, step: Step, make: Callable[[], list[Any]], blocks: bool
+    emitter: Emitter, step: Step, make: Callable[[], list[Any]], blocks: bool
 ) -> list[list[tf.Tensor]]:
-    """Make a loop or branch, and return its outputs by value and lane.
+    """Make a loop or branch, and return its outputs by value and replica.
 
     One that holds exchanges takes its place in the order of all exchanges.
     """
-    with emission.after(step.node):
-        made = emission.exchange.ordered(make) if blocks else make()
+    with emitter.after(step.node):
+        made = emitter.exchange.ordered(make) if blocks else make()
     if made:
         first = made[0]
-        emission.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
+        emitter.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
     tensors = iter(t for t in made if isinstance(t, tf.Tensor))
     outputs = []
     for value in step.outputs:
-        parts = [(next(tensors), shape) for shape in _local_shapes(emission, value)]
+        parts = [(next(tensors), shape) for shape in _local_shapes(emitter, value)]
         if not is_handle(value.dtype):
             for tensor, shape in parts:
                 tensor.set_shape(shape)
@@ -401,56 +400,58 @@ def _made(
     return outputs
 
 
-def _function(emission: Emission, body: Body, tensors: Outputs, is_repeated: bool = False) -> Any:
+def _function(emitter: Emitter, body: Body, tensors: Outputs, is_repeated: bool = False) -> Any:
     """Make a function of a body, with an argument for each tensor of each value.
 
     If it `is_repeated`, it returns what it was given beside these.
     """
-    specs = [spec for value in body.arguments for spec in _specs(emission, value)]
-    specs += [tf.TensorSpec([], t.dtype) for t in emission.layout.arguments]
+    specs = [spec for value in body.arguments for spec in _specs(emitter, value)]
+    specs += [tf.TensorSpec([], t.dtype) for t in emitter.sharding.arguments]
 
     def function(*flat: tf.Tensor) -> list[tf.Tensor]:
-        others = flat[len(flat) - len(emission.layout.arguments) :]
-        inner = emission.of_body(emission.layout.within(others))
+        others = flat[len(flat) - len(emitter.sharding.arguments) :]
+        inner = emitter.of_body(emitter.sharding.within(others))
         given = iter(flat)
         arguments = arguments_of(body, [[next(given) for _ in parts] for parts in tensors])
-        results = inner.bring_all(run_in_order(inner, body, arguments), body.outputs)
+        results = inner.reshard_all(run_in_order(inner, body, arguments), body.outputs)
         return [*_flat(results), *(others if is_repeated else [])]
 
     made = tf.function(function, autograph=False).get_concrete_function(*specs)
     assert not made.captured_inputs, (
         f"The body of a loop or branch captures {made.captured_inputs}."
     )
-    emission.keep(made)
+    emitter.keep(made)
     return made
 
 
-def _local_shapes(emission: Emission, value: Value) -> list[Shape]:
-    layout = emission.layout
+def _local_shapes(emitter: Emitter, value: Value) -> list[Shape]:
+    sharding = emitter.sharding
     if is_shared(value.placement):
         return [static(value.shape)]
-    return [layout.part_shape(value.shape, value.placement, k) for k in layout.lane_rows]
+    return [sharding.part_shape(value.shape, value.placement, k) for k in sharding.replica_rows]
 
 
-def _specs(emission: Emission, value: Value) -> list[tf.TensorSpec]:
-    shapes = _local_shapes(emission, value)
+def _specs(emitter: Emitter, value: Value) -> list[tf.TensorSpec]:
+    shapes = _local_shapes(emitter, value)
     return [tf.TensorSpec([] if is_handle(value.dtype) else s, value.dtype) for s in shapes]
 
 
-def _region(emission: Emission, step: Region, inputs: Sequence[Emitted]) -> Outputs:
-    """Make the body once for each lane, as if the lane's rows were the whole batch."""
-    brought = emission.bring_all(inputs, step.demands)
-    bodies = dict(zip(step.lane_rows, step.bodies, strict=True))
+def _region(emitter: Emitter, step: Region, inputs: Sequence[Emitted]) -> Outputs:
+    """Make the body once for each replica, as if the replica's rows were the whole batch."""
+    resharded = emitter.reshard_all(inputs, step.demands)
+    bodies = dict(zip(step.replica_rows, step.bodies, strict=True))
     outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
-    for place, (lane, k) in enumerate(emission.layout.each):
-        body = bodies[ANY_ROWS if emission.layout.is_for_any else k]
-        inner = emission.of_lane(Layout(Lanes(0, 1, 1), k), f"{step.node.name}/lane_{lane}")
-        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in brought]
+    for place, (replica, k) in enumerate(emitter.sharding.each):
+        body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
+        inner = emitter.of_replica(
+            BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}"
+        )
+        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in resharded]
         for i in step.weighted:
-            parts[i] = parts[i] * emission.layout.share(k, parts[i].dtype)
+            parts[i] = parts[i] * emitter.sharding.share(k, parts[i].dtype)
         arguments = arguments_of(body, [[part] for part in parts])
         for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
-            output.append(inner.bring(emitted, emitted.value.placement)[0])
+            output.append(inner.reshard(emitted, emitted.value.placement)[0])
     return [
         tensors[:1] if is_shared(value.placement) else tensors
         for tensors, value in zip(outputs, step.outputs, strict=True)
@@ -465,12 +466,12 @@ def _local_name(name: str) -> str:
     return name.rsplit("/", 1)[-1].lstrip("_")
 
 
-_EMITTERS: dict[type[Step], Callable[[Emission, Any, Sequence[Emitted]], Outputs]] = {
+_EMITTERS: dict[type[Step], Callable[[Emitter, Any, Sequence[Emitted]], Outputs]] = {
     Accumulated: _accumulated,
     Branch: _branch,
     Check: _check,
     Count: _count,
     Loop: _loop,
-    OnFirst: _on_first,
+    Broadcast: _broadcast,
     Region: _region,
 }

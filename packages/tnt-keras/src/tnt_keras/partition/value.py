@@ -31,36 +31,36 @@ Shape: TypeAlias = Sizes | None
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Replicated:
-    """The same value in every lane."""
+    """The same value in every replica."""
 
     def __repr__(self) -> str:
         return "Replicated"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rows:
-    """Each lane has its rows of the batch.
+class Sharded:
+    """Each replica has its rows of the batch.
 
     The axis has size `outer * N * inner` for `N` rows: in row-major order, `outer` blocks of `N`
-    rows of `inner` elements each. Lane `v` of `V` has `[:, v::V, :]` of `(outer, N, inner)`.
+    rows of `inner` elements each. Replica `v` of `V` has `[:, v::V, :]` of `(outer, N, inner)`.
     """
 
     axis: int
     outer: int = 1
     inner: int | None = 1  # None if unknown
 
-    def on_axis(self, axis: int) -> Rows:
+    def on_axis(self, axis: int) -> Sharded:
         """Return the placement of the same rows along another axis."""
-        return Rows(axis, self.outer, self.inner)
+        return Sharded(axis, self.outer, self.inner)
 
     def __repr__(self) -> str:
         layout = "" if (self.outer, self.inner) == (1, 1) else f", {self.outer}, {self.inner}"
-        return f"Rows({self.axis}{layout})"
+        return f"Sharded({self.axis}{layout})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Partial:
-    """Each lane has its own operand. The value is their reduction over all lanes."""
+    """Each replica has its own operand. The value is their reduction over all replicas."""
 
     reduction: str = "sum"  # "sum", "prod", "max", "min", "and" or "or"
 
@@ -69,10 +69,10 @@ class Partial:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Own:
-    """Each lane has its own value, which a local region returned.
+class PerReplica:
+    """Each replica has its own value, which a local region returned.
 
-    Other regions read it as it is. Everything else reads the mean over lanes, weighted by rows.
+    Other regions read it as it is. Everything else reads the mean over replicas, weighted by rows.
     """
 
     def __repr__(self) -> str:
@@ -83,15 +83,15 @@ class Own:
 class Handle:
     """A resource: a variable, a table, an iterator."""
 
-    holds_addends: bool = False  # of a total, in every process; else all have the same value
+    is_partial: bool = False  # of a total, in every process; else all have the same value
 
     def __repr__(self) -> str:
-        return "Handle(addends)" if self.holds_addends else "Handle"
+        return "Handle(partial sums)" if self.is_partial else "Handle"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListOf:
-    """A list of tensors, or an optional: one for all lanes if elements are replicated."""
+    """A list of tensors, or an optional: one for all replicas if elements are replicated."""
 
     element: Placement | None  # None for a list that was never written
 
@@ -99,28 +99,28 @@ class ListOf:
         return f"ListOf({self.element})"
 
 
-Placement: TypeAlias = Replicated | Rows | Partial | Own | Handle | ListOf
+Placement: TypeAlias = Replicated | Sharded | Partial | PerReplica | Handle | ListOf
 
 REPLICATED = Replicated()
 PARTIAL = Partial()
 HANDLE = Handle()
-ADDENDS = Handle(holds_addends=True)
-OWN = Own()
+PARTIAL_HANDLE = Handle(is_partial=True)
+PER_REPLICA = PerReplica()
 
 
 def is_shared(placement: Placement) -> bool:
-    """Return whether all lanes hold the same, so that a process holds it once."""
+    """Return whether all replicas hold the same, so that a process holds it once."""
     match placement:
         case ListOf(element):
             return element is None or is_shared(element)
         case Replicated() | Handle():
             return True
-        case Rows() | Partial() | Own():
+        case Sharded() | Partial() | PerReplica():
             return False
 
 
 def replicated(placement: Placement) -> Placement:
-    """Return the placement of the value when every lane holds all of it."""
+    """Return the placement of the value when every replica holds all of it."""
     match placement:
         case Handle() | ListOf(None):
             return placement
@@ -131,11 +131,11 @@ def replicated(placement: Placement) -> Placement:
 
 
 def join(first: Placement, second: Placement) -> Placement:
-    """Return the placement to which values of both can be brought without an exchange, if any.
+    """Return the placement to which values of both can be resharded without an exchange, if any.
 
-    It is the placement of a value where paths of a program meet: branches, iterations of a loop.
-    A replicated value can be cut into rows, or be the addend of a single lane. A list that was
-    never written fits any other. Rows along different axes, or rows and totals, have no such
+    It is the placement of a value where paths of a program meet: branches, iterations of a loop. A
+    replicated value can be cut into rows, or be the partial sum of a single replica. A list that
+    was never written fits any other. Rows along different axes, or rows and totals, have no such
     placement: they become replicated.
     """
     match first, second:
@@ -147,9 +147,9 @@ def join(first: Placement, second: Placement) -> Placement:
             return first
         case ListOf(a), ListOf(b) if a is not None and b is not None:
             return ListOf(join(a, b))
-        case Replicated(), (Rows() | Partial()):
+        case Replicated(), (Sharded() | Partial()):
             return second
-        case ((Rows() | Partial()), Replicated()):
+        case ((Sharded() | Partial()), Replicated()):
             return first
         case _:
             return REPLICATED
@@ -157,14 +157,14 @@ def join(first: Placement, second: Placement) -> Placement:
 
 def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
     """Return whether a value of a shape can have a placement, in a batch of `num_rows` rows."""
-    if not isinstance(placement, Rows):
+    if not isinstance(placement, Sharded):
         return True
     if shape is None or placement.axis >= len(shape):
         return False
     return shape[placement.axis] == local_size(placement, num_rows)
 
 
-def local_size(rows: Rows, num_rows: int | None) -> int | None:
+def local_size(rows: Sharded, num_rows: int | None) -> int | None:
     """Return the size of the rows' axis for a number of rows, None if it is unknown."""
     if num_rows is None or rows.inner is None:
         return None
@@ -172,8 +172,8 @@ def local_size(rows: Rows, num_rows: int | None) -> int | None:
 
 
 def local_shape(shape: Shape, placement: Placement, num_rows: int | None) -> Shape:
-    """Return the shape of the part of a lane with `num_rows` rows, None if unknown."""
-    if shape is None or not isinstance(placement, Rows):
+    """Return the shape of the part of a replica with `num_rows` rows, None if unknown."""
+    if shape is None or not isinstance(placement, Sharded):
         return shape
     size = local_size(placement, num_rows)
     return (*shape[: placement.axis], size, *shape[placement.axis + 1 :])
@@ -194,32 +194,32 @@ ROWS_OF_EXAMPLE = 1009
 _TOO_LARGE = 2**64  # for every dtype
 
 
-def counts_rows(number: int | None) -> bool:
+def is_symbolic(number: int | None) -> bool:
     """Return whether a number depends on the number of rows."""
     return number is not None and abs(number) >= _TOO_LARGE
 
 
 def multiple(number: int) -> int | None:
     """Return a number if it is known, or `m * N`; else None."""
-    if not counts_rows(number):
+    if not is_symbolic(number):
         return number
     return number if number % ANY_ROWS == 0 and 0 < number // ANY_ROWS < _TOO_LARGE else None
 
 
 def quotient(number: int, divisor: int) -> int | None:
     """Return a number divided by another and rounded down, None if it is no such multiple."""
-    is_known = divisor != 0 and (counts_rows(number) or not counts_rows(divisor))
+    is_known = divisor != 0 and (is_symbolic(number) or not is_symbolic(divisor))
     return multiple(number // divisor) if is_known else None
 
 
 def are_alike(first: int, second: int) -> bool:
     """Return whether two numbers are in the same order for any number of rows."""
-    return counts_rows(first) == counts_rows(second)
+    return is_symbolic(first) == is_symbolic(second)
 
 
 def for_rows(number: int, num_rows: int) -> int:
     """Return a number for so many rows."""
-    return number // ANY_ROWS * num_rows if counts_rows(number) else number
+    return number // ANY_ROWS * num_rows if is_symbolic(number) else number
 
 
 def in_example(shape: Iterable[int]) -> tuple[int, ...]:
@@ -234,12 +234,12 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 def static(shape: Shape) -> Shape:
     """Return a shape with None for what depends on the number of rows."""
-    return None if shape is None else tuple(None if counts_rows(s) else s for s in shape)
+    return None if shape is None else tuple(None if is_symbolic(s) else s for s in shape)
 
 
 def shown(number: int) -> str:
     """Return a number for messages."""
-    return f"{number // ANY_ROWS}N" if counts_rows(number) else str(number)
+    return f"{number // ANY_ROWS}N" if is_symbolic(number) else str(number)
 
 
 class Unknown(ValueError):
@@ -314,8 +314,7 @@ class Value:
         """The value if it is known: with Python's integers if it depends on the rows."""
         if self.constant is not None or not self.is_known:
             return self.constant
-        sizes = [size for size in self.shape or () if size is not None]
-        return np.asarray(self.elements, object).reshape(sizes)
+        return np.asarray(self.elements, object).reshape(self.known_sizes)
 
     @property
     def value_in_example(self) -> np.ndarray[Any, Any] | None:
@@ -325,6 +324,11 @@ class Value:
             return self.example if known is None else known
         example = in_example(known.ravel().tolist())
         return np.asarray(example, self.dtype.as_numpy_dtype).reshape(known.shape)
+
+    @property
+    def known_sizes(self) -> list[int]:
+        """The sizes of its dimensions that are known."""
+        return [size for size in self.shape or () if size is not None]
 
     @property
     def known_shape(self) -> Sizes:
@@ -337,9 +341,9 @@ class Value:
         return len(self.known_shape)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> Sharded:
         """Where its rows are. Raises `Unknown` if it has none."""
-        return known(self.placement if isinstance(self.placement, Rows) else None)
+        return known(self.placement if isinstance(self.placement, Sharded) else None)
 
     @property
     def num_elements(self) -> int | None:
@@ -378,7 +382,7 @@ def constant(array: Any, dtype: tf.DType) -> Value:
 
 def integers(elements: Sequence[int], shape: Shape, dtype: tf.DType) -> Value:
     """Return the value of integers that are known, or multiples of the number of rows."""
-    if any(map(counts_rows, elements)):
+    if any(map(is_symbolic, elements)):
         return Value(REPLICATED, shape, dtype, elements=tuple(elements))
     return constant(np.asarray(elements, dtype.as_numpy_dtype).reshape(shape or ()), dtype)
 

@@ -7,12 +7,12 @@ what their rows give, so that
     sum_i g_i = sum_i sum_r g_ir = sum_r (sum_i g_ir),
 
 and it is the inner sum that ranks exchange, in the k-th step alone: between updates the optimizer's
-accumulators hold an addend on each rank. There are two functions for each shape of the batch, with
-and without an update; which of them runs is known from the optimizer's counter.
+accumulators hold a partial sum on each rank. There are two functions for each shape of the batch,
+with and without an update; which of them runs is known from the optimizer's counter.
 
 Who is to see the accumulators as they are in the serial run calls `reduce_accumulated` before. All
-ranks then hold the total; in the next step that of rank 0 is its addend, and those of others are
-zero.
+ranks then hold the total; in the next step that of rank 0 is its partial sum, and those of others
+are zero.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _of_optimizers: weakref.WeakKeyDictionary[Any, Accumulation] = weakref.WeakKeyDi
 class Accumulation:
     """What ranks add up for one optimizer, which is built and has `gradient_accumulation_steps`.
 
-    `is_pending`: the variables hold an addend on each rank, else the total on all.
+    `is_pending`: the variables hold a partial sum on each rank, else the total on all.
     """
 
     def __init__(self, optimizer: Any) -> None:
@@ -99,7 +99,7 @@ class Accumulations:
 
     @property
     def variables(self) -> list[tf.Variable]:
-        """The accumulators that hold an addend on each rank."""
+        """The accumulators that hold a partial sum on each rank."""
         return [variable for each in self._all for variable in each.variables]
 
     def begin_step(self) -> tuple[bool, ...]:
@@ -136,7 +136,7 @@ class Accumulations:
 
 
 class AccumulatingOptimizer(MixinBase):
-    """Mixin for an optimizer whose accumulators may hold addends: for files and copies."""
+    """Mixin for an optimizer whose accumulators may hold partial sums: for files and copies."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """Make a plain optimizer: `from_config` and copies ask for one of this class."""
@@ -206,7 +206,7 @@ def note_totals(optimizer: Any) -> None:
 
 
 def pending_variables(optimizers: Sequence[Any]) -> list[tf.Variable]:
-    """Return the accumulators that now hold an addend on each rank. Local."""
+    """Return the accumulators that now hold a partial sum on each rank. Local."""
     return [
         variable
         for optimizer in optimizers

@@ -46,8 +46,9 @@ _OTHER_SIZES = (
     "of which each takes its rows. Numbers of samples:"
 )
 _REMEDY_FOR_DATASETS = (
-    "Do all build the same pipeline, with seeds for all that is random? (`{call}` with "
-    "`verify_inputs=False` takes what differs on purpose.)"
+    "Do all build the same pipeline, with seeds for all that is random? If not, let one rank read "
+    'for all: `{call}` with `tnt_read="rank 0"`. (`verify_inputs=False` takes what differs on '
+    "purpose.)"
 )
 _REMEDY_FOR_BATCHES = (
     "Give `{call}` the same arguments on all ranks, each of which computes some of the rows, or "

@@ -26,22 +26,22 @@ class OwnLogs:
         self._values: dict[str, dict[str, Any]] = {}
 
     def variables(self) -> list[tf.Variable]:
-        """Return the variables of the metrics, of which steps are to give addends. Local."""
+        """Return the variables of the metrics, of which steps are to give partial sums. Local."""
         return [each.value for metric in self._model.metrics for each in metric.variables]
 
     def add(
         self,
         step_name: str,
         variables: Sequence[tf.Variable],
-        addends: Sequence[tf.Tensor | None],
+        partial_sums: Sequence[tf.Tensor | None],
         factor: float,
     ) -> None:
         """Add `factor` times what this rank's rows have added in a step; None is no sum. Local."""
-        for variable, addend in zip(variables, addends, strict=True):
-            if addend is None:
+        for variable, partial_sum in zip(variables, partial_sums, strict=True):
+            if partial_sum is None:
                 self._sums[id(variable)] = None
             elif self._sums.get(id(variable), 0.0) is not None:
-                self._sums[id(variable)] = self._sums.get(id(variable), 0.0) + factor * addend
+                self._sums[id(variable)] = self._sums.get(id(variable), 0.0) + factor * partial_sum
         self._newest = step_name
 
     def reset(self) -> None:

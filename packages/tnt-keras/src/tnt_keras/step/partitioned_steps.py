@@ -99,7 +99,7 @@ class PartitionedSteps:
         if (is_cut, are_updates) not in self._reports:
             self._report(functions, are_updates, function, part.num_global)
         try:
-            result, addends = function.with_addends(*tensors)
+            result, partial_sums = function.with_partial_sums(*tensors)
         except tf.errors.OpError as error:
             if not function.alone.isdisjoint(_FAILED_NODES.findall(str(error))):
                 give_up(error)
@@ -107,7 +107,7 @@ class PartitionedSteps:
         if not functions.added:
             return result
         own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
-        self._owner.own_logs.add(self.name, functions.added, addends, own_share)
+        self._owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
         return result
 
     def run_without_batch(self) -> None:

@@ -34,7 +34,7 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     """Return all variables that must be equal on all ranks, each once. Local.
 
     These are the weights of the model, the variables of optimizers, and whatever else steps read or
-    change; neither metrics, nor sums of gradients of which each rank has an addend.
+    change; neither metrics, nor sums of gradients of which each rank has a partial sum.
     """
     model = owner.model
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]

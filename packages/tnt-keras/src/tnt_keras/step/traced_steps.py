@@ -16,10 +16,10 @@ from tnt_keras.exchange.step_exchange import StepExchange
 from tnt_keras.partition import (
     REPLICATED,
     Input,
-    Lanes,
     PartitionedStep,
+    Replicas,
     Request,
-    Rows,
+    Sharded,
     TracedStep,
     build,
     build_without_batch,
@@ -188,7 +188,7 @@ class FormFunctions:
 
     @functools.cached_property
     def added(self) -> list[tf.Variable]:
-        """The variables of metrics whose addends are wanted, of those that the step uses."""
+        """The variables of metrics whose partial sums are wanted, of those that the step uses."""
         own_logs = None if self.name == "predict_step" else self.owner.own_logs
         used = {id(variable) for variable in self.trace.traced.variables}
         wanted = [] if own_logs is None else own_logs.variables()
@@ -211,7 +211,7 @@ class FormFunctions:
                 tf.shape(tensor, tf.int64)[axis]
                 for given, tensor in zip(self.inputs, tensors, strict=False)
                 for axis, known in enumerate(given.shape or ())
-                if known is None and given.placement != Rows(axis)
+                if known is None and given.placement != Sharded(axis)
             ]
             num_rows = tensors[-1] if self.is_for_any_rows else self.num_rows or size
             exchanges.append(CheckedExchange(channels, [num_rows, *unknown]))
@@ -220,11 +220,11 @@ class FormFunctions:
         built = build(
             trace.traced,
             self.inputs,
-            Lanes(get_rank(), 1, size),
+            Replicas(get_rank(), 1, size),
             None if isinstance(self.num_rows, Unknown) else self.num_rows or size,
             make_exchange,
             accumulators=trace.accumulations.variables,
-            addends_of=self.added,
+            partial_sums_of=self.added,
             decide=trace.accumulations.decide(are_updates),
             draws_own_rows=self.owner.options.draws == "local",
         )
@@ -275,7 +275,7 @@ def inputs_of(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -
             sizes_of_example = [s.example if isinstance(s, Unknown) else s for s in sizes]
             known = tuple(size for size in sizes_of_example if size is not None)
             example = known if len(known) == len(sizes) else None
-            inputs.append(Input(shape, REPLICATED if is_whole else Rows(0), example))
+            inputs.append(Input(shape, REPLICATED if is_whole else Sharded(0), example))
             continue
         for place, component in enumerate(tf.nest.flatten(spec, expand_composites=True)):
             is_shape = isinstance(spec, tf.SparseTensorSpec) and place == _SHAPE_OF_SPARSE

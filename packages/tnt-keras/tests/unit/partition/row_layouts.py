@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
-from rule_lanes import all_rows_placements, decide
+from rule_replicas import all_rows_placements, decide
 
 from tnt_keras.partition.rules.registry import Decision, Operation, Output
-from tnt_keras.partition.value import REPLICATED, Placement, Rows, Shape, Value
+from tnt_keras.partition.value import REPLICATED, Placement, Shape, Sharded, Value
 
 DIFFERENT = (2, 3, 5)
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """An array with rows, and the lanes that it is cut for."""
+    """An array with rows, and the replicas that it is cut for."""
 
     shape: tuple[int, ...]
-    rows: Rows
+    rows: Sharded
     num_rows: int
-    lanes: int
+    replicas: int
 
     def array(self, dtype: Any = np.float32) -> Any:
         """All elements are different."""
@@ -38,22 +38,22 @@ def numbers(shape: Sequence[int], dtype: Any = np.float32) -> Any:
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[int, int]:
-    """-> rows of the batch, lanes: as many, one row more, one more than two for each lane."""
-    lanes = draw(st.integers(1, 5))
-    return draw(st.sampled_from([lanes, lanes + 1, 2 * lanes + 1])), lanes
+    """-> rows of the batch, replicas: as many, one row more, one more than two for each replica."""
+    replicas = draw(st.integers(1, 5))
+    return draw(st.sampled_from([replicas, replicas + 1, 2 * replicas + 1])), replicas
 
 
 @st.composite
 def layouts(draw: st.DrawFn, min_rank: int = 1, max_rank: int = 3) -> Layout:
     """Sizes are all equal to the number of rows, which is every accident, or all different."""
-    num_rows, lanes = draw(batches())
+    num_rows, replicas = draw(batches())
     rank = draw(st.integers(min_rank, max_rank))
     shape = [num_rows] * rank
     if draw(st.booleans()):
         shape = list(draw(st.permutations(DIFFERENT))[:rank])
         shape[draw(st.integers(0, rank - 1))] = num_rows * draw(st.sampled_from([1, 2, 4, 6]))
     rows = draw(st.sampled_from(all_rows_placements(shape, num_rows)))
-    return Layout(tuple(shape), rows, num_rows, lanes)
+    return Layout(tuple(shape), rows, num_rows, replicas)
 
 
 def asked(

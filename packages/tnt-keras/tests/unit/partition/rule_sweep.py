@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from rule_lanes import all_rows_placements, assert_rule, decide
+from rule_replicas import all_rows_placements, assert_rule, decide
 
 from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of, ruled_types
 from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Value
 
 SIZES = [(1, 1), (2, 1), (2, 2), (3, 2), (5, 2), (4, 3), (7, 3), (5, 4), (6, 5)]
-"""Numbers of rows and of lanes: as many, one more, and others, all uneven."""
+"""Numbers of rows and of replicas: as many, one more, and others, all uneven."""
 
 
 def raw(operation_type: str, **attributes: Any) -> Callable[..., Any]:
@@ -40,7 +40,7 @@ def sweep(
     make: Callable[..., Any],
     arrays: Sequence[Any],
     num_rows: int,
-    lanes: int,
+    replicas: int,
     *,
     replicated: Sequence[int] = (),
     **options: Any,
@@ -57,7 +57,7 @@ def sweep(
     return [
         (
             placements,
-            assert_rule(make, arrays, placements, num_rows, lanes, is_ruled=None, **options),
+            assert_rule(make, arrays, placements, num_rows, replicas, is_ruled=None, **options),
         )
         for placements in itertools.product(*choices)
         if any(p != REPLICATED for p in placements)

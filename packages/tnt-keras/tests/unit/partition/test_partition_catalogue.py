@@ -1,4 +1,4 @@
-"""Trainings of models of all kinds give in lanes what plain Keras gives.
+"""Trainings of models of all kinds give in replicas what plain Keras gives.
 
 The catalogue is that of the tests with ranks, which run a part of it.
 """
@@ -14,9 +14,9 @@ from typing import Any
 import keras
 import pytest
 from packaging.version import Version
-from step_lanes import StepInLanes, all_steps, usual_lanes
+from step_replicas import StepInReplicas, all_steps, usual_replicas
 from test_partition_steps import STEPS
-from unseen.comparison import deviations, in_numbers_of_lanes, serially
+from unseen.comparison import deviations, in_numbers_of_replicas, serially
 
 from tnt_keras.partition.plan import Alias, Known
 from tnt_keras.partition.value import Handle, Replicated
@@ -76,19 +76,21 @@ def _allowed(case: Case, expected: dict[str, object]) -> dict[str, float]:
         if name not in EAGER
     ],
 )
-def test_a_training_in_lanes_is_that_of_plain_keras(name: str) -> None:
+def test_a_training_in_replicas_is_that_of_plain_keras(name: str) -> None:
     case = CASES[name]
     if Version(keras.__version__) < Version(FIRST_KERAS.get(name, "0")):
         pytest.skip(f"Keras {FIRST_KERAS[name]} is the first that can train it.")
     expected = serially(case)
-    numbers = usual_lanes()
+    numbers = usual_replicas()
     runs = [[n] for n in numbers] if name in COUNTS_IN_PYTHON else [numbers]
-    for lanes, values, steps in chain.from_iterable(in_numbers_of_lanes(case, n) for n in runs):
+    for replicas, values, steps in chain.from_iterable(
+        in_numbers_of_replicas(case, n) for n in runs
+    ):
         apart = deviations(values, expected)
         if max(apart.values()) > BOUNDS[case.policy]:
             allowed = _allowed(case, expected)
             wrong = {name: value for name, value in apart.items() if value > allowed[name]}
-            assert not wrong, f"in {lanes} lanes"
+            assert not wrong, f"in {replicas} replicas"
         for kind in steps.values():
             for built, _ in kind.built.values():
                 _reached.setdefault(name, set()).update(_types_in(built.plan))
@@ -110,6 +112,6 @@ def test_the_short_run_reaches_every_type_of_operation() -> None:
     reached = set().union(*(_reached[name] for name in SHORT))
     for case in STEPS.values():
         weights, batch = case.new_weights(), case.batch(4)
-        step = StepInLanes(case.train_step(weights), batch, variables=[weights])
+        step = StepInReplicas(case.train_step(weights), batch, variables=[weights])
         reached.update(_types_in(step.step(batch, 3).plan))
     assert set().union(*_reached.values()) <= reached

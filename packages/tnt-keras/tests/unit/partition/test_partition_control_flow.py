@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import OneProcess, StepInLanes, assert_equal, assert_lanes, gathered
+from step_replicas import OneProcess, StepInReplicas, assert_equal, assert_replicas, gathered
 
-from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
+from tnt_keras.partition import REPLICATED, Input, Replicas, Sharded, build, trace
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
     return np.random.default_rng([seed, *sizes]).normal(size=sizes).astype("float32")
 
 
-LANES = [3, pytest.param(2, marks=pytest.mark.thorough)]
+REPLICAS = [3, pytest.param(2, marks=pytest.mark.thorough)]
 # Both branches are taken: totals are positive, and negative.
 BATCHES = [[np.abs(rows(5, 3))], [-np.abs(rows(5, 3))], [rows(4, 3)]]
 
@@ -36,13 +36,13 @@ def training(function: Any, weights: tf.Variable) -> Any:
 
 
 def assert_trains(
-    function: Any, *batches: Any, lanes: tuple[int, ...] = (3,), rtol: float = 5e-5
-) -> StepInLanes:
+    function: Any, *batches: Any, replicas: tuple[int, ...] = (3,), rtol: float = 5e-5
+) -> StepInReplicas:
     weights = tf.Variable(rows(3, 3, seed=3))
-    return assert_lanes(
+    return assert_replicas(
         training(function, weights),
         *(batches or BATCHES),
-        lanes=lanes,
+        replicas=replicas,
         variables=[weights],
         rtol=rtol,
     )
@@ -51,7 +51,7 @@ def assert_trains(
 def test_a_function_that_had_a_derivative_is_called_without_one() -> None:
     swish = tf.function(lambda y: y * tf.sigmoid(y), autograph=False)
     assert_trains(lambda w, x: swish(x @ w))
-    assert_lanes(swish, *BATCHES)
+    assert_replicas(swish, *BATCHES)
 
 
 def test_branches_and_functions_of_one_name_have_values_of_their_own() -> None:
@@ -92,7 +92,7 @@ def test_a_loop_whose_input_must_be_exchanged_first_runs_once() -> None:
         with tf.control_dependencies([branch]):
             return tf.while_loop(lambda i, a: i < 3, turn, [0, total])[1]
 
-    assert_lanes(step, *BATCHES, variables=[count])
+    assert_replicas(step, *BATCHES, variables=[count])
     assert count.numpy() == 3 * 103
 
 
@@ -113,7 +113,7 @@ def test_the_branch_that_is_not_taken_has_no_effect() -> None:
         )
 
     weights = tf.Variable(rows(3, 3))
-    assert_lanes(training(function, weights), *BATCHES, variables=[weights, counts])
+    assert_replicas(training(function, weights), *BATCHES, variables=[weights, counts])
 
 
 def test_a_branch_that_known_sizes_never_take_may_be_wrong_for_them() -> None:
@@ -137,7 +137,7 @@ def test_a_branch_that_known_sizes_never_take_may_be_wrong_for_them() -> None:
         return y, before, count + tf.reduce_sum(y, 0)
 
     weights = tf.Variable(rows(3, 3, seed=3))
-    step = assert_lanes(training(function, weights), *BATCHES, variables=[weights, count])
+    step = assert_replicas(training(function, weights), *BATCHES, variables=[weights, count])
     assert not step.exchange.blocked
 
 
@@ -194,7 +194,7 @@ def test_extremes_and_truths_carried_through_a_loop() -> None:
 
         return tf.while_loop(lambda i, a, b: i < 3, turn, [0, tf.ones(3), False])
 
-    assert_lanes(step, *BATCHES)
+    assert_replicas(step, *BATCHES)
 
 
 LOOPS: dict[str, Any] = {
@@ -221,12 +221,12 @@ LOOPS: dict[str, Any] = {
             [0, tf.zeros(3, tf.int32)],
         ),
     ),
-    "a total beside what all lanes add": lambda w, x: tf.while_loop(
+    "a total beside what all replicas add": lambda w, x: tf.while_loop(
         lambda i, a: i < 3,
         lambda i, a: (i + 1, a + (tf.reduce_sum(x @ w, 0) + w[0])),
         [0, w[1] * 2.0],
     ),
-    "what all lanes add and nothing else": lambda w, x: (
+    "what all replicas add and nothing else": lambda w, x: (
         tf.while_loop(
             lambda i, a: i < 3, lambda i, a: (i + 1, a + tf.sin(w[0])), [0, tf.zeros(3)]
         )[1],
@@ -310,10 +310,10 @@ LOOPS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", LOOPS)
-def test_a_loop_with(kind: str, lanes: int) -> None:
-    assert_trains(LOOPS[kind], *BATCHES[::2], lanes=(lanes,), rtol=2e-4)
+def test_a_loop_with(kind: str, replicas: int) -> None:
+    assert_trains(LOOPS[kind], *BATCHES[::2], replicas=(replicas,), rtol=2e-4)
 
 
 LISTS: dict[str, Any] = {
@@ -383,10 +383,10 @@ LISTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", LISTS)
-def test_a_list_with(kind: str, lanes: int) -> None:
-    assert_trains(LISTS[kind], *BATCHES[::2], lanes=(lanes,))
+def test_a_list_with(kind: str, replicas: int) -> None:
+    assert_trains(LISTS[kind], *BATCHES[::2], replicas=(replicas,))
 
 
 def test_an_element_that_was_never_set_is_zero_whatever_others_are() -> None:
@@ -397,7 +397,7 @@ def test_an_element_that_was_never_set_is_zero_whatever_others_are() -> None:
         )
         return values.read(1), values.read(0), values.stack(), sizes.read(0), sizes.read(1), x
 
-    assert_lanes(step, [rows(5, 3)], rtol=0)
+    assert_replicas(step, [rows(5, 3)], rtol=0)
 
 
 def test_a_recurrent_layer_gathers_nothing_and_adds_up_its_weights_once() -> None:
@@ -406,7 +406,7 @@ def test_a_recurrent_layer_gathers_nothing_and_adds_up_its_weights_once() -> Non
             lambda a, b: tf.tanh(a @ w + b), tf.transpose(x, [1, 0, 2]), tf.zeros_like(x[:, 0])
         )
 
-    step = assert_trains(function, [rows(5, 7, 3)], lanes=(2,))
+    step = assert_trains(function, [rows(5, 7, 3)], replicas=(2,))
     assert gathered(step) == []
     assert step.exchange.blocked == []
     assert len(step.exchange.flushes) == 1
@@ -455,12 +455,12 @@ def test_branches_decided_when_the_step_is_built_are_the_ones_that_run() -> None
 
     traced = trace(step, [tf.TensorSpec([None, 3]), tf.TensorSpec([], tf.bool)])
     x = tf.constant(rows(5, 3))
-    inputs = [Input((5, 3), Rows(0)), Input((), REPLICATED)]
+    inputs = [Input((5, 3), Sharded(0)), Input((), REPLICATED)]
     for taken in (True, False):
         built = build(
             traced,
             inputs,
-            Lanes(0, 2, 2),
+            Replicas(0, 2, 2),
             5,
             lambda _: OneProcess(),
             decide=lambda node, taken=taken: taken,

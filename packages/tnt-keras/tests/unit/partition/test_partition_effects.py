@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from step_lanes import OneProcess, StepInLanes, all_steps, assert_equal, assert_lanes
+from step_replicas import OneProcess, StepInReplicas, all_steps, assert_equal, assert_replicas
 
-from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.plan import OnFirst
+from tnt_keras.partition import Input, Replicas, Sharded, build, trace
+from tnt_keras.partition.plan import Broadcast
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -23,19 +23,19 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 BATCHES = [[np.abs(rows(5, 3))], [-np.abs(rows(4, 3))], [rows(7, 3)]]
 
 
-def run_in_lanes(function: Any, *batches: Any, lanes: int = 3) -> list[Any]:
-    step = StepInLanes(function, batches[0])
-    return [step.in_lanes(batch, lanes) for batch in batches]
+def run_in_replicas(function: Any, *batches: Any, replicas: int = 3) -> list[Any]:
+    step = StepInReplicas(function, batches[0])
+    return [step.in_replicas(batch, replicas) for batch in batches]
 
 
-def on_rank_zero(step: StepInLanes) -> list[str]:
+def on_rank_zero(step: StepInReplicas) -> list[str]:
     """The types of operations that run on rank 0 alone."""
     return sorted(
         {
             s.node.type
             for b in step.built.values()
             for s in all_steps(b.plan)
-            if isinstance(s, OnFirst)
+            if isinstance(s, Broadcast)
         }
     )
 
@@ -63,7 +63,7 @@ def test_a_step_prints_once_and_the_whole_batch(tmp_path: Path) -> None:
         return tf.reduce_sum(x)
 
     x = np.arange(5, dtype="float32")[:, None]
-    run_in_lanes(step, [x], [x])
+    run_in_replicas(step, [x], [x])
     once = ["rows [[0]", " [1]", " [2]", " [3]", " [4]] [5 1]", "branch 5", "turn 0 4", "turn 1 4"]
     assert file.read_text().splitlines() == once * 2
 
@@ -78,7 +78,7 @@ def test_summaries_are_written_once_with_the_whole_value(tmp_path: Path) -> None
 
     with tf.summary.record_if(True):
         x = np.arange(5, dtype="float32")[:, None]
-        run_in_lanes(step, [x], [x])
+        run_in_replicas(step, [x], [x])
     writer.flush()
     events = [e for f in glob.glob(f"{tmp_path}/*") for e in tf.compat.v1.train.summary_iterator(f)]
     values = [tf.make_ndarray(v.tensor) for e in events for v in e.summary.value]
@@ -104,10 +104,10 @@ def test_a_function_of_python_is_called_once_with_the_whole_batch(function: Any)
         return first, again, tf.cond(tf.reduce_sum(x) > 0, lambda: called(x), lambda: first)
 
     x = np.arange(15, dtype="float32").reshape(5, 3) + 1
-    [result] = run_in_lanes(step, [x])
+    [result] = run_in_replicas(step, [x])
     assert len(seen) == 4
     np.testing.assert_array_equal(seen[0], x)
-    assert_equal(result, StepInLanes(step, [x]).serial([x]))
+    assert_equal(result, StepInReplicas(step, [x]).serial([x]))
 
 
 def test_a_queue_gets_one_element_for_each_step() -> None:
@@ -118,7 +118,7 @@ def test_a_queue_gets_one_element_for_each_step() -> None:
         return queue.size(), tf.reduce_mean(x)
 
     x = np.ones((5, 1), "float32")
-    sizes = [int(result[0]) for result in run_in_lanes(step, [x], [x])]
+    sizes = [int(result[0]) for result in run_in_replicas(step, [x], [x])]
     assert sizes == [1, 2]
     assert [float(queue.dequeue()), float(queue.dequeue())] == [5.0, 5.0]
 
@@ -130,12 +130,12 @@ def test_an_iterator_captured_by_a_step_advances_once() -> None:
         return tf.cast(next(iterator), tf.float32) + x
 
     x = np.zeros((5, 1), "float32")
-    results = run_in_lanes(step, [x], [x], [x])
+    results = run_in_replicas(step, [x], [x], [x])
     np.testing.assert_array_equal([r[:, 0] for r in results], [[0] * 5, [1] * 5, [2] * 5])
 
 
 def test_the_time_is_asked_for_once() -> None:
-    [result] = run_in_lanes(
+    [result] = run_in_replicas(
         lambda x: x * 0.0 + tf.cast(tf.timestamp() * 1e3 % 1e6, tf.float32), [rows(6, 1)]
     )
     assert len(np.unique(result)) == 1
@@ -156,13 +156,13 @@ def test_a_check_that_fails_for_one_row_fails_the_step() -> None:
             1 // (k - 9),
         )
 
-    traced = assert_lanes(step, [rows(5, 3), np.arange(5) % 4])
+    traced = assert_replicas(step, [rows(5, 3), np.arange(5) % 4])
     for row in range(5):
         for number, place in ((9.0, 0), (-9.0, 0), (np.nan, 0), (0.0, 7), (0.0, 9)):
             x, k = rows(5, 3), np.arange(5) % 4
             x[row, 1], k[row] = number, place or k[row]
             with pytest.raises(tf.errors.InvalidArgumentError):
-                traced.in_lanes([x, k], 2)
+                traced.in_replicas([x, k], 2)
 
 
 def test_assertions_over_rows_exchange_nothing_and_come_before_what_waits_for_them() -> None:
@@ -179,29 +179,29 @@ def test_assertions_over_rows_exchange_nothing_and_come_before_what_waits_for_th
             assigned.assign(tf.reduce_sum(w))
         return y
 
-    checked = assert_lanes(step, [np.abs(rows(5, 3))], variables=[assigned])
+    checked = assert_replicas(step, [np.abs(rows(5, 3))], variables=[assigned])
     assert checked.exchange.blocked == []
     assert [[r.kind for r in asked] for asked in checked.exchange.flushes] == [["gather"]]
     assigned.assign(0.0)
     large = np.ones((5, 3), "float32")
     large[3] = 3.0  # no more than 9 until it has been multiplied three times
     with pytest.raises(tf.errors.InvalidArgumentError, match="large"):
-        checked.in_lanes([large], 3)
+        checked.in_replicas([large], 3)
     assert assigned.numpy() == 0.0
 
 
-def test_each_lane_looks_for_what_is_no_number_in_its_own_rows() -> None:
+def test_each_replica_looks_for_what_is_no_number_in_its_own_rows() -> None:
     def step(x: tf.Tensor) -> Any:
         return tf.reduce_sum(tf.debugging.check_numerics(x, "no number"))
 
-    checked = StepInLanes(step, [rows(5, 3)])
-    assert_equal(checked.in_lanes([rows(5, 3)], 3), checked.serial([rows(5, 3)]))
+    checked = StepInReplicas(step, [rows(5, 3)])
+    assert_equal(checked.in_replicas([rows(5, 3)], 3), checked.serial([rows(5, 3)]))
     assert on_rank_zero(checked) == []
     for row in range(5):
         wrong = rows(5, 3)
         wrong[row] = np.nan
         with pytest.raises(tf.errors.InvalidArgumentError, match="no number"):
-            checked.in_lanes([wrong], 3)
+            checked.in_replicas([wrong], 3)
 
 
 def test_checks_of_totals_and_of_shapes_hold_for_the_whole_batch() -> None:
@@ -213,10 +213,10 @@ def test_checks_of_totals_and_of_shapes_hold_for_the_whole_batch() -> None:
 
     x = np.array([1, -1, 1, -1, 1], "float32")[
         :, None
-    ]  # the rows of one lane add up to less than 0
-    traced = assert_lanes(step, [x])
+    ]  # the rows of one replica add up to less than 0
+    traced = assert_replicas(step, [x])
     with pytest.raises(tf.errors.InvalidArgumentError):
-        traced.in_lanes([-x], 2)
+        traced.in_replicas([-x], 2)
 
 
 # ---------------------------------------------------------------- variables
@@ -237,7 +237,7 @@ def test_variables_are_read_and_assigned_in_the_order_of_the_trace() -> None:
         n.assign_add(tf.reduce_sum(tf.cast(x > 0, tf.int32)))
         return before, between, after, u.read_value(), u + 1.0, n + 0
 
-    assert_lanes(step, *BATCHES, variables=[v, u, n])
+    assert_replicas(step, *BATCHES, variables=[v, u, n])
 
 
 def test_an_assignment_that_waits_for_a_total_comes_before_what_reads_it() -> None:
@@ -253,7 +253,7 @@ def test_an_assignment_that_waits_for_a_total_comes_before_what_reads_it() -> No
         u.assign_add(tf.reduce_sum(x - read))
         return u.read_value(), read, tf.reduce_sum(x * u)
 
-    assert_lanes(step, *BATCHES, variables=[v, u])
+    assert_replicas(step, *BATCHES, variables=[v, u])
 
 
 def test_assignments_happen_once_in_loops_and_branches_and_to_parts() -> None:
@@ -280,7 +280,7 @@ def test_assignments_happen_once_in_loops_and_branches_and_to_parts() -> None:
         w[1:].assign(tf.reduce_max(x, 0)[1:])
         return a, n + 0, v + 0.0, w + 0.0
 
-    assert_lanes(step, *BATCHES, variables=[n, v, w])
+    assert_replicas(step, *BATCHES, variables=[n, v, w])
 
 
 def test_a_bank_of_rows_of_earlier_batches() -> None:
@@ -293,7 +293,7 @@ def test_a_bank_of_rows_of_earlier_batches() -> None:
         place.assign((place + n) % 8)
         return similarity, bank + 0.0
 
-    assert_lanes(step, *BATCHES, *BATCHES, variables=[bank, place])
+    assert_replicas(step, *BATCHES, *BATCHES, variables=[bank, place])
 
 
 def test_a_variable_that_grows_with_each_batch() -> None:
@@ -303,7 +303,7 @@ def test_a_variable_that_grows_with_each_batch() -> None:
         kept.assign(tf.concat([kept, x], 0))
         return tf.reduce_sum(kept), tf.shape(kept)
 
-    assert_lanes(step, *BATCHES, variables=[kept])
+    assert_replicas(step, *BATCHES, variables=[kept])
 
 
 # ---------------------------------------------------------------- tables and datasets
@@ -324,9 +324,9 @@ def test_a_table_that_is_changed_and_asked_in_turn() -> None:
 
     key = np.array(["a", "b", "c", "a", "d"])
     batches = [[rows(5, 3), key], [rows(5, 3, seed=1), key[::-1]]]
-    serial = StepInLanes(make(), batches[0])
+    serial = StepInReplicas(make(), batches[0])
     expected = [serial.serial(batch) for batch in batches]
-    assert_equal(run_in_lanes(make(), *batches, lanes=2), expected)
+    assert_equal(run_in_replicas(make(), *batches, replicas=2), expected)
 
 
 def test_constants_of_words_are_looked_up_and_name_a_summary(tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_constants_of_words_are_looked_up_and_name_a_summary(tmp_path: Path) -> 
             tf.summary.scalar("total", tf.reduce_sum(x))
         return table.lookup(tf.constant(["a", "b"])), x
 
-    assert_lanes(step, *BATCHES)
+    assert_replicas(step, *BATCHES)
 
 
 @pytest.mark.parametrize("kind", ["draw", "loop over a dataset", "iterator"])
@@ -358,7 +358,9 @@ def test_what_changes_a_variable_or_iterator_runs_in_every_process(kind: str) ->
 
     traced = trace(tf.autograph.to_graph(step), [tf.TensorSpec([None, 3])])
     x = rows(5, 3)
-    second = build(traced, [Input((5, 3), Rows(0))], Lanes(1, 1, 2), 5, lambda _: OneProcess())
+    second = build(
+        traced, [Input((5, 3), Sharded(0))], Replicas(1, 1, 2), 5, lambda _: OneProcess()
+    )
     expected = traced.concrete_function(x)
     after = [generator.state.numpy().copy(), total.numpy()]
     generator.reset_from_seed(3)
@@ -373,7 +375,7 @@ def test_a_dataset_made_of_the_batch_inside_the_step() -> None:
         counted = tf.data.Dataset.range(5).reduce(np.int64(0), lambda a, b: a + b)
         return rows_of.reduce(0.0, lambda a, b: 0.5 * a + tf.reduce_sum(b)), counted
 
-    assert_lanes(step, *BATCHES)
+    assert_replicas(step, *BATCHES)
 
 
 # ---------------------------------------------------------------- draws
@@ -402,10 +404,10 @@ def test_a_generator_advances_once_and_draws_what_the_serial_run_draws() -> None
             generator.state.read_value(),
         )
 
-    assert_lanes(step, *BATCHES, variables=[generator.state], rtol=0)
+    assert_replicas(step, *BATCHES, variables=[generator.state], rtol=0)
 
 
-def test_draws_of_hidden_state_differ_between_calls_and_are_the_same_in_all_lanes() -> None:
+def test_draws_of_hidden_state_differ_between_calls_and_are_the_same_in_all_replicas() -> None:
     def step(x: tf.Tensor) -> Any:
         inner = tf.function(lambda y: tf.random.normal(tf.shape(y)), autograph=False)
         noise_12 = tf.random.normal(tf.shape(x), name="noise_12")
@@ -419,7 +421,9 @@ def test_draws_of_hidden_state_differ_between_calls_and_are_the_same_in_all_lane
             tf.random.uniform([8]),
         )
 
-    draws = [d.numpy() for result in run_in_lanes(step, [rows(8, 3)], [rows(8, 3)]) for d in result]
+    draws = [
+        d.numpy() for result in run_in_replicas(step, [rows(8, 3)], [rows(8, 3)]) for d in result
+    ]
     for i, first in enumerate(draws):
         for second in draws[:i]:
             assert first.shape != second.shape or not np.array_equal(first, second)
@@ -439,9 +443,9 @@ def test_draws_by_the_operation_seed_are_those_of_the_serial_run() -> None:
         return step
 
     batches: Sequence[Any] = [[rows(6, 3)], [rows(6, 3, seed=1)]]
-    expected = [StepInLanes(make(), batches[0]).serial(batches[0])]
-    step = StepInLanes(make(), batches[0])
-    assert_equal(step.in_lanes(batches[0], 3), expected[0])
+    expected = [StepInReplicas(make(), batches[0]).serial(batches[0])]
+    step = StepInReplicas(make(), batches[0])
+    assert_equal(step.in_replicas(batches[0], 3), expected[0])
 
 
 _DRAWS: dict[str, Any] = {
@@ -469,10 +473,12 @@ def test_seeded_draws_go_on_in_batches_of_other_sizes_as_in_the_serial_run(
 ) -> None:
     tf.random.set_seed(global_seed)
     inner = tf.function(lambda x: draw(tf.shape(x)), autograph=False)
-    step = StepInLanes(lambda x: (draw(tf.shape(x)), draw([2]), inner(x), inner(x)), [rows(5, 3)])
+    step = StepInReplicas(
+        lambda x: (draw(tf.shape(x)), draw([2]), inner(x), inner(x)), [rows(5, 3)]
+    )
     batches: Sequence[Any] = [[rows(n, 3)] for n in (5, 3, 5, 5, 3)]
     expected = [step.serial(batch) for batch in batches]
-    assert_equal([step.in_lanes(batch, 2) for batch in batches], expected, rtol=0)
+    assert_equal([step.in_replicas(batch, 2) for batch in batches], expected, rtol=0)
 
 
 def test_seeded_draws_in_loops_are_those_of_the_serial_run() -> None:
@@ -483,7 +489,7 @@ def test_seeded_draws_in_loops_are_those_of_the_serial_run() -> None:
             (0, x),
         )[1]
 
-    assert_lanes(step, [rows(5, 3)], lanes=(2,))
+    assert_replicas(step, [rows(5, 3)], replicas=(2,))
 
 
 def test_random_operations_of_every_kind_run_on_rank_zero() -> None:
@@ -512,7 +518,7 @@ def test_random_operations_of_every_kind_run_on_rank_zero() -> None:
             > -99,
         )
 
-    traced = assert_lanes(step, [rows(6, 3), np.arange(6)], [-rows(6, 3), np.arange(6)])
+    traced = assert_replicas(step, [rows(6, 3), np.arange(6)], [-rows(6, 3), np.arange(6)])
     assert on_rank_zero(traced) == [
         "LogUniformCandidateSampler", "Multinomial", "PyFunc", "RandomGamma", "RandomPoissonV2",
         "RandomStandardNormal", "RandomUniform", "SampleDistortedBoundingBoxV2", "Timestamp",
@@ -523,7 +529,7 @@ def test_what_is_known_is_computed_when_the_step_is_built_but_never_what_may_cha
     def step(x: tf.Tensor) -> Any:
         return tf.random.uniform([2]), tf.random.stateless_uniform([2], [1, 2]), tf.timestamp(), x
 
-    first, second = run_in_lanes(step, [rows(4, 1)], [rows(4, 1)])
+    first, second = run_in_replicas(step, [rows(4, 1)], [rows(4, 1)])
     assert not np.array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
     assert first[2] < second[2]

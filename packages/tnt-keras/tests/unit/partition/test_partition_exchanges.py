@@ -14,11 +14,11 @@ import steps_of_loops
 import steps_of_shapes
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import OneProcess, StepInLanes, all_steps, assert_equal, gathered
+from step_replicas import OneProcess, StepInReplicas, all_steps, assert_equal, gathered
 from two_processes import run_in_two_processes
 
-from tnt_keras.partition import REPLICATED, Input, Lanes, Request, Rows, build, trace
-from tnt_keras.partition.plan import OnFirst
+from tnt_keras.partition import REPLICATED, Input, Replicas, Request, Sharded, build, trace
+from tnt_keras.partition.plan import Broadcast
 
 STEPS = {
     name: case
@@ -38,9 +38,9 @@ class OneOfMany(OneProcess):
         order: What is asked of it, in order; what must be the same for all processes.
     """
 
-    def __init__(self, lanes: Lanes, num_rows: int) -> None:
+    def __init__(self, replicas: Replicas, num_rows: int) -> None:
         super().__init__()
-        self.num_mine, self.num_rows = lanes.num_rows(lanes.first, num_rows), num_rows
+        self.num_mine, self.num_rows = replicas.num_rows(replicas.first, num_rows), num_rows
         self.order: list[Any] = []
 
     def ask(self, request: Request) -> None:
@@ -80,16 +80,16 @@ class OneOfMany(OneProcess):
         return tensor
 
 
-def orders(step: StepInLanes, batch: Any, ranks: int) -> list[list[Any]]:
-    """What each of so many processes, with a lane each, asks for."""
+def orders(step: StepInReplicas, batch: Any, ranks: int) -> list[list[Any]]:
+    """What each of so many processes, with a replica each, asks for."""
     tensors = [tf.convert_to_tensor(a) for a in batch]
     num_rows = int(tensors[0].shape[0])
-    inputs = [Input(tuple(t.shape), Rows(0)) for t in tensors]
+    inputs = [Input(tuple(t.shape), Sharded(0)) for t in tensors]
     asked = []
     for rank in range(ranks):
-        lanes = Lanes(rank, 1, ranks)
-        exchange = OneOfMany(lanes, num_rows)
-        build(step.traced, inputs, lanes, num_rows, lambda _, exchange=exchange: exchange)
+        replicas = Replicas(rank, 1, ranks)
+        exchange = OneOfMany(replicas, num_rows)
+        build(step.traced, inputs, replicas, num_rows, lambda _, exchange=exchange: exchange)
         asked.append(exchange.order)
     return asked
 
@@ -113,16 +113,16 @@ def test_all_processes_ask_for_the_same_in_the_same_order(name: str) -> None:
     case = STEPS[name]
     weights = case.new_weights()
     batch = case.batch(4)
-    step = StepInLanes(case.train_step(weights), batch, variables=[weights])
+    step = StepInReplicas(case.train_step(weights), batch, variables=[weights])
     first, *others = orders(step, batch, 3)
     for other in others:
         assert other == first
     assert [entry[1] for entry in first if entry[0] == "exchange"].count(True) <= 1
 
 
-def exchanged(step: StepInLanes, batch: Any, lanes: int = 2) -> list[list[str]]:
+def exchanged(step: StepInReplicas, batch: Any, replicas: int = 2) -> list[list[str]]:
     """The kinds that each exchange of a step consists of; what blocks comes last, each by itself."""
-    step.step(batch, lanes)
+    step.step(batch, replicas)
     return [[r.kind for r in flush] for flush in step.exchange.flushes] + [
         [r.kind] for r in step.exchange.blocked
     ]
@@ -141,7 +141,7 @@ def test_gradients_and_metrics_of_a_network_travel_in_one_exchange() -> None:
         return loss, tf.reduce_max(tf.abs(p - y)), tf.reduce_sum(tf.cast(p > 0, tf.int32))
 
     batch = [rows(5, 4), rows(5, 1)]
-    traced = StepInLanes(step, batch, variables=[w, v, mean])
+    traced = StepInReplicas(step, batch, variables=[w, v, mean])
     [kinds] = exchanged(traced, batch)
     assert sorted(kinds) == ["max", "sum", "sum", "sum", "sum"]
     updates = [r for r in traced.exchange.flushes[0] if r.is_update]
@@ -160,9 +160,9 @@ def test_gradients_that_pass_an_identity_with_one_of_an_early_total_wait_for_no_
         gradients = tf.identity_n([*tape.gradient(loss, [w, g]), tf.reduce_mean(y)])
         return [t * tf.reduce_sum(t) for t in gradients]
 
-    step = StepInLanes(function, [rows(7, 3)], variables=[w, g])
+    step = StepInReplicas(function, [rows(7, 3)], variables=[w, g])
     batch = [rows(7, 3)]
-    assert_equal(step.in_lanes(batch, 2), step.serial(batch))
+    assert_equal(step.in_replicas(batch, 2), step.serial(batch))
     # The mean, its derivative, and what is summed over rows for the updates.
     assert [len(level) for level in exchanged(step, batch)] == [1, 1, 2]
 
@@ -177,7 +177,7 @@ def test_a_total_that_many_read_is_formed_once() -> None:
         return moments
 
     batch = [rows(5, 4)]
-    assert exchanged(StepInLanes(step, batch, variables=[w]), batch) == [["sum"]]
+    assert exchanged(StepInReplicas(step, batch, variables=[w]), batch) == [["sum"]]
 
 
 def test_values_that_rows_wait_for_travel_by_level_and_the_rest_at_the_end() -> None:
@@ -189,7 +189,7 @@ def test_values_that_rows_wait_for_travel_by_level_and_the_rest_at_the_end() -> 
         return tf.reduce_sum(z, 0), tf.reduce_sum(x), tf.reduce_min(y)
 
     batch = [rows(5, 4)]
-    assert [sorted(k) for k in exchanged(StepInLanes(step, batch), batch)] == [
+    assert [sorted(k) for k in exchanged(StepInReplicas(step, batch), batch)] == [
         ["max", "sum"],
         ["sum"],
         ["min", "sum", "sum"],
@@ -208,7 +208,7 @@ def test_a_contrastive_step_gathers_embeddings_once() -> None:
         return loss
 
     batch = [rows(6, 4), np.arange(6) % 3]
-    traced = StepInLanes(step, batch, variables=[w])
+    traced = StepInReplicas(step, batch, variables=[w])
     kinds = exchanged(traced, batch)
     assert sorted(kinds[0]) == ["gather", "gather"]  # embeddings and labels, as columns
     assert gathered(traced) == []
@@ -221,7 +221,7 @@ def test_what_is_computed_row_by_row_exchanges_nothing_but_results() -> None:
         return tf.reduce_max(tf.transpose(tf.reshape(y, [4, -1])), 1)
 
     batch = [rows(5, 4)]
-    assert exchanged(StepInLanes(step, batch), batch) == [["gather"]]
+    assert exchanged(StepInReplicas(step, batch), batch) == [["gather"]]
 
 
 def test_a_step_on_values_that_all_have_exchanges_nothing() -> None:
@@ -236,11 +236,13 @@ def test_a_step_on_values_that_all_have_exchanges_nothing() -> None:
         )
 
     batch = [rows(5, 4)]
-    assert exchanged(StepInLanes(step, batch, variables=[w]), batch) == []
+    assert exchanged(StepInReplicas(step, batch, variables=[w]), batch) == []
 
 
 @pytest.mark.parametrize("count", [2, 5, 9])
-def test_addends_of_totals_weights_and_rows_under_any_sum_end_in_one_exchange(count: int) -> None:
+def test_partial_sums_of_totals_weights_and_rows_under_any_sum_end_in_one_exchange(
+    count: int,
+) -> None:
     """A value that waits is not asked for again each time it is looked at."""
     w = tf.Variable(rows(3))
 
@@ -249,7 +251,7 @@ def test_addends_of_totals_weights_and_rows_under_any_sum_end_in_one_exchange(co
         return tf.add_n([*terms, w + 1.0]), tf.add_n([tf.reduce_sum(tf.square(x), 0), w, *terms])
 
     batch = [rows(5, 3)]
-    kinds = exchanged(StepInLanes(step, batch, variables=[w]), batch)
+    kinds = exchanged(StepInReplicas(step, batch, variables=[w]), batch)
     assert len(kinds) == 1
     assert len(kinds[0]) <= count + 1
 
@@ -264,9 +266,9 @@ def test_sums_that_all_processes_form_do_not_depend_on_what_else_they_do() -> No
         sums = tf.stack([a + b + c + d, tf.add_n([a, b, c, d])])
         return sums, [tf.reduce_sum(t) for t in others]
 
-    step, batch = StepInLanes(function, [rows(4, 3)]), [rows(4, 3)]
-    assert_equal(step.in_lanes(batch, 2), step.serial(batch))
-    assert len({step.in_lanes(batch, 2)[0].numpy().tobytes() for _ in range(300)}) == 1
+    step, batch = StepInReplicas(function, [rows(4, 3)]), [rows(4, 3)]
+    assert_equal(step.in_replicas(batch, 2), step.serial(batch))
+    assert len({step.in_replicas(batch, 2)[0].numpy().tobytes() for _ in range(300)}) == 1
 
 
 def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
@@ -284,19 +286,23 @@ def test_an_operation_on_rank_zero_is_in_the_graph_of_rank_zero_alone() -> None:
     traced = trace(step, [tf.TensorSpec([None, 3])])
     found = []
     for rank in range(3):
-        lanes = Lanes(rank, 1, 3)
+        replicas = Replicas(rank, 1, 3)
         built = build(
-            traced, [Input((5, 3), Rows(0))], lanes, 5, lambda _, lanes=lanes: OneOfMany(lanes, 5)
+            traced,
+            [Input((5, 3), Sharded(0))],
+            replicas,
+            5,
+            lambda _, replicas=replicas: OneOfMany(replicas, 5),
         )
         definition = built.function.graph.as_graph_def()
         nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
         found.append(sorted(n.op for n in nodes if n.op in ("PrintV2", "PyFunc", "RandomUniform")))
-        assert sum(isinstance(s, OnFirst) for s in all_steps(built.plan)) == 4
+        assert sum(isinstance(s, Broadcast) for s in all_steps(built.plan)) == 4
     assert found == [["PrintV2", "PrintV2", "PyFunc", "RandomUniform"], [], []]
     assert x.shape == (5, 3)
 
 
-# ---------------------------------------------------------------- lanes of two processes
+# ---------------------------------------------------------------- replicas of two processes
 
 
 def without_assignment(name: str) -> Any:
@@ -318,16 +324,16 @@ def without_assignment(name: str) -> Any:
 IN_TWO = {n for n in USUAL if "drawn" not in n and "python" not in n}
 
 
-@pytest.mark.parametrize("lanes_each", [2, pytest.param(1, marks=thorough)])
+@pytest.mark.parametrize("replicas_each", [2, pytest.param(1, marks=thorough)])
 @pytest.mark.parametrize(
     "name", [n if n in IN_TWO else pytest.param(n, marks=thorough) for n in STEPS]
 )
 def test_two_processes_return_the_same_bits_and_what_one_returns(
-    name: str, lanes_each: int
+    name: str, replicas_each: int
 ) -> None:
     traced, batch = without_assignment(name)
     expected = traced.concrete_function(*[tf.convert_to_tensor(a) for a in batch])
-    first, second = run_in_two_processes(traced, batch, lanes_each)
+    first, second = run_in_two_processes(traced, batch, replicas_each)
     assert_equal(first, second, rtol=0)
     assert_equal(first, expected, rtol=3 * STEPS[name].rtol)
 
@@ -381,11 +387,11 @@ def test_the_description_of_a_trace_does_not_depend_on_names_and_seeds() -> None
     )
 
 
-def test_the_inputs_that_stay_whole_need_no_lanes() -> None:
+def test_the_inputs_that_stay_whole_need_no_replicas() -> None:
     traced = trace(lambda x: tf.reduce_sum(x, 0), [tf.TensorSpec([None, 3])])
     exchange = OneProcess()
     x = tf.constant(rows(1, 3))
-    built = build(traced, [Input((1, 3), REPLICATED)], Lanes(0, 3, 3), 1, lambda _: exchange)
+    built = build(traced, [Input((1, 3), REPLICATED)], Replicas(0, 3, 3), 1, lambda _: exchange)
     np.testing.assert_array_equal(built(x), tf.reduce_sum(x, 0))
     assert exchange.flushes == []
 
@@ -404,7 +410,7 @@ def test_the_arithmetic_of_a_loop_counts_as_often_as_it_runs() -> None:
             )
             return tf.reduce_sum(tf.linalg.svd(x, compute_uv=False))
 
-        return StepInLanes(function, [x]).step([x], 2).explanation.replicated_share
+        return StepInReplicas(function, [x]).step([x], 2).explanation.replicated_share
 
     # A product of 8 x 4 and 4 x 4 numbers; the loop's counter is no arithmetic on rows.
     alike = share(1) / (1 - share(1)) * 8 * 4 * 4
@@ -418,7 +424,7 @@ def test_samples_that_a_loop_takes_one_after_the_other_are_said_to_be_computed_a
         return tf.linalg.matvec(weights, row)
 
     def explanation(mapping: Any) -> Any:
-        step = StepInLanes(lambda x: tf.reduce_sum(mapping(product, x)), [x]).step([x], 2)
+        step = StepInReplicas(lambda x: tf.reduce_sum(mapping(product, x)), [x]).step([x], 2)
         return step.explanation
 
     assert explanation(tf.map_fn).replicated_share > 0.9

@@ -1,4 +1,4 @@
-"""Layers and activations of Keras train in lanes in half precision as they do in plain Keras."""
+"""Layers and activations of Keras train in replicas in half precision as they do in plain Keras."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from fit_lanes import build_metrics, in_lanes
+from fit_replicas import build_metrics, in_replicas
 
 layers = keras.layers
 
@@ -86,11 +86,11 @@ def test_layers_of_keras_train_in_half_precision(policy: str) -> None:
     state = [*model.variables, *model.optimizer.variables]
     first = [variable.numpy() for variable in state]
     losses = []
-    for lanes in (None, 2):
+    for replicas in (None, 2):
         for variable, value in zip(state, first, strict=True):
             variable.assign(value)
-        if lanes:
-            in_lanes(model, lanes)
+        if replicas:
+            in_replicas(model, replicas)
         history = model.fit(x, y, batch_size=7, epochs=2, shuffle=False, verbose=0).history
         losses.append([*history["loss"], *history["mae"]])
     plain, in_two = losses

@@ -1,4 +1,4 @@
-"""Values without a row for each sample: every lane has them, and goes on with rows of the rest."""
+"""Values without a row for each sample: all replicas have them, and go on with rows of the rest."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from step_lanes import StepInLanes, all_steps, assert_lanes
+from step_replicas import StepInReplicas, all_steps, assert_replicas
 
-from tnt_keras.partition import REPLICATED, Rows
+from tnt_keras.partition import REPLICATED, Sharded
 from tnt_keras.partition.plan import Cut
 from tnt_keras.partition.value import Partial
 
@@ -35,8 +35,10 @@ def batch(seed: int, low: int = 0, high: int = 7, ragged_rank: int = 1) -> list[
     return [values, *splits, random.normal(size=[ROWS, 8]).astype("float32")]
 
 
-def trained(network: Network, *batches: list[Any], lanes: tuple[int, ...] = (2, 3)) -> StepInLanes:
-    """Steps of a network of ragged integers and dense rows, in lanes as in TensorFlow."""
+def trained(
+    network: Network, *batches: list[Any], replicas: tuple[int, ...] = (2, 3)
+) -> StepInReplicas:
+    """Steps of a network of ragged integers and dense rows, in replicas as in TensorFlow."""
     rank = len(batches[0]) - 2
 
     def step(values: Any, *rest: Any) -> Any:
@@ -52,19 +54,19 @@ def trained(network: Network, *batches: list[Any], lanes: tuple[int, ...] = (2, 
                 variable.assign_sub(0.1 * tf.convert_to_tensor(gradient))
         return loss, predicted
 
-    traced = assert_lanes(
+    traced = assert_replicas(
         step,
         *batches,
-        lanes=lanes,
+        replicas=replicas,
         rows=[False] * (rank + 1) + [True],
         unknown={0: [0]} | {i: [0] for i in range(2, rank + 1)},
         variables=[TABLE, KERNEL],
     )
-    assert len(traced.built) == len(lanes)  # one for all sizes of the values
+    assert len(traced.built) == len(replicas)  # one for all sizes of the values
     return traced
 
 
-def products(traced: StepInLanes) -> set[Any]:
+def products(traced: StepInReplicas) -> set[Any]:
     """The placements of all matrix products."""
     return {
         value.placement
@@ -146,20 +148,20 @@ NETWORKS: dict[str, Network] = {
 def test_what_becomes_dense_has_rows_from_then_on(name: str) -> None:
     traced = trained(NETWORKS[name], *(batch(seed) for seed in range(4)), batch(4, 1, 2))
     assert REPLICATED not in products(traced)
-    assert products(traced) & {Rows(0), Partial("sum")}
+    assert products(traced) & {Sharded(0), Partial("sum")}
     assert any(isinstance(s, Cut) for b in traced.built.values() for s in all_steps(b.plan))
 
 
 @pytest.mark.parametrize("name", ["bag", "merged", "sparse"])
 def test_a_batch_may_have_no_values_at_all(name: str) -> None:
-    trained(NETWORKS[name], batch(0), batch(1, 0, 1), lanes=(2,))
+    trained(NETWORKS[name], batch(0), batch(1, 0, 1), replicas=(2,))
 
 
 def test_nested_ragged_values_become_rows() -> None:
     def network(ragged: Any, y: Any) -> Any:
         return tf.gather(TABLE, ragged.to_tensor()) @ KERNEL
 
-    traced = trained(network, *(batch(seed, ragged_rank=2) for seed in range(3)), lanes=(3,))
+    traced = trained(network, *(batch(seed, ragged_rank=2) for seed in range(3)), replicas=(3,))
     assert REPLICATED not in products(traced)
 
 
@@ -178,7 +180,7 @@ def test_a_size_that_is_not_that_of_the_batch_gives_no_rows() -> None:
         few = tf.math.unsorted_segment_sum(embedded(ragged).values, ragged.value_rowids() % 2, 2)
         return tf.reduce_sum(seven, [0, 1]) + tf.reduce_sum(few @ KERNEL, 0) + y
 
-    traced = trained(network, *(batch(seed) for seed in range(3)), lanes=(2,))
+    traced = trained(network, *(batch(seed) for seed in range(3)), replicas=(2,))
     assert REPLICATED in products(traced)
 
 
@@ -199,7 +201,7 @@ def test_texts_that_the_step_splits_into_words_become_rows(split: str) -> None:
     def step(batch: tf.Tensor) -> tf.Tensor:
         return LSTM(tf.gather(TABLE, words(batch) % 11))
 
-    done = assert_lanes(step, [texts], [texts[::-1]])
+    done = assert_replicas(step, [texts], [texts[::-1]])
     assert all(built.explanation.replicated_share == 0.0 for built in done.built.values())
 
 
@@ -207,6 +209,6 @@ def test_arithmetic_on_ragged_values_is_told_to_be_done_by_all() -> None:
     def network(ragged: Any, y: Any) -> Any:
         return tf.reduce_sum(embedded(ragged).with_values(embedded(ragged).values @ KERNEL), 1) - y
 
-    [built] = trained(network, batch(0), lanes=(2,)).built.values()
+    [built] = trained(network, batch(0), replicas=(2,)).built.values()
     assert built.explanation.replicated_share > 0.1
     assert any("of the arithmetic alike" in text for text in built.explanation.warnings())

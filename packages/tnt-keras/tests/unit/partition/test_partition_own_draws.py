@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from step_lanes import assert_equal
+from step_replicas import assert_equal
 from two_processes import run_in_two_processes
 
-from tnt_keras.partition import Input, Lanes, Rows, build, trace
-from tnt_keras.partition.reshard import Alone
+from tnt_keras.partition import Input, Replicas, Sharded, build, trace
+from tnt_keras.partition.reshard import NoExchange
 
 X = np.random.default_rng(0).normal(size=(7, 3)).astype("float32")
 SEED = [3, 5]
@@ -81,8 +81,8 @@ def test_a_draw_that_is_also_read_as_a_whole_is_that_of_the_serial_run() -> None
     assert_equal(*results_of_two(step))
 
 
-def test_several_lanes_of_a_process_draw_no_rows_of_their_own() -> None:
+def test_several_replicas_of_a_process_draw_no_rows_of_their_own() -> None:
     traced = trace(lambda x: x, [tf.TensorSpec([None, 3])])
-    inputs = [Input((7, 3), Rows(0))]
-    with pytest.raises(ValueError, match="lanes"):
-        build(traced, inputs, Lanes(0, 2, 2), 7, Alone, draws_own_rows=True)
+    inputs = [Input((7, 3), Sharded(0))]
+    with pytest.raises(ValueError, match="replicas"):
+        build(traced, inputs, Replicas(0, 2, 2), 7, NoExchange, draws_own_rows=True)

@@ -1,6 +1,6 @@
-"""Local regions: functions that see a lane's rows as if they were the whole batch.
+"""Local regions: functions that see a replica's rows as if they were the whole batch.
 
-Expected values come from the same function, applied by hand to the rows of each lane.
+Expected values come from the same function, applied by hand to the rows of each replica.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import StepInLanes, all_steps, assert_equal, assert_lanes
+from step_replicas import StepInReplicas, all_steps, assert_equal, assert_replicas
 
 from tnt_keras.partition import PartitionError, local_region
 from tnt_keras.partition.plan import Region
@@ -35,12 +35,12 @@ def normalized(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     )
 
 
-def by_hand(function: Function, lanes: int, views: int = 1, axis: int = 0) -> Function:
-    """Apply a function to the rows of each lane, and put together what it returns.
+def by_hand(function: Function, replicas: int, views: int = 1, axis: int = 0) -> Function:
+    """Apply a function to the rows of each replica, and put together what it returns.
 
     Args:
         function: Its first argument and its first result have rows.
-        lanes: How many.
+        replicas: How many.
         views: How often the batch stands on the axis.
         axis: Of the rows.
     """
@@ -48,20 +48,22 @@ def by_hand(function: Function, lanes: int, views: int = 1, axis: int = 0) -> Fu
     def applied(x: tf.Tensor, *others: tf.Tensor) -> tuple[tf.Tensor, ...]:
         size = tf.shape(x)[axis]
         num_rows = size // views
-        of_lanes, places, weights = [], [], []
-        for lane in range(lanes):
-            mine = tf.range(size)[lane::lanes]
+        of_replicas, places, weights = [], [], []
+        for replica in range(replicas):
+            mine = tf.range(size)[replica::replicas]
             mine = tf.concat(
-                [v * num_rows + tf.range(num_rows)[lane::lanes] for v in range(views)], 0
+                [v * num_rows + tf.range(num_rows)[replica::replicas] for v in range(views)], 0
             )
             places.append(mine)
             weights.append(tf.cast(tf.size(mine), tf.float32) / tf.cast(size, tf.float32))
-            of_lanes.append(function(tf.gather(x, mine, axis=axis), *others))
+            of_replicas.append(function(tf.gather(x, mine, axis=axis), *others))
         order = tf.argsort(tf.concat(places, 0))
-        first = tf.gather(tf.concat([r[0] for r in of_lanes], axis), order, axis=axis)
+        first = tf.gather(tf.concat([r[0] for r in of_replicas], axis), order, axis=axis)
         own = [
-            tf.add_n([weight * result[i] for weight, result in zip(weights, of_lanes, strict=True)])
-            for i in range(1, len(of_lanes[0]))
+            tf.add_n(
+                [weight * result[i] for weight, result in zip(weights, of_replicas, strict=True)]
+            )
+            for i in range(1, len(of_replicas[0]))
         ]
         return first, *own
 
@@ -73,32 +75,32 @@ def assert_as_by_hand(
     batch: Sequence[Any],
     *,
     variables: Sequence[tf.Variable] = (),
-    lanes: Sequence[int] = (3,),
+    replicas: Sequence[int] = (3,),
     function: Function = normalized,
     views: int = 1,
     axis: int = 0,
     num_regions: int | None = None,
 ) -> None:
-    """Compare a step whose region is one with the step that has lanes by hand.
+    """Compare a step whose region is one with the step that has replicas by hand.
 
     Args:
         step: Makes the step, given the function that is the region.
         batch: Of the step.
         variables: That it assigns.
-        lanes: Numbers of lanes.
+        replicas: Numbers of replicas.
         function: The region.
         views: As for `by_hand`.
         axis: As for `by_hand`.
         num_regions: How many there must be in the plan, with those of gradients.
     """
     before = [np.array(v.numpy()) for v in variables]
-    for count in lanes:
+    for count in replicas:
         reference = tf.function(step(by_hand(function, count, views, axis)), autograph=False)
         expected = reference(*[tf.constant(b) for b in batch])
         after = [np.array(v.numpy()) for v in variables]
-        traced = StepInLanes(step(local_region(function)), batch, variables=variables)
+        traced = StepInReplicas(step(local_region(function)), batch, variables=variables)
         traced.restore(before)
-        result = traced.in_lanes(batch, count)
+        result = traced.in_replicas(batch, count)
         assert_equal(result, expected, 1e-4)
         assert_equal(traced.saved(), after, 1e-4)
         traced.restore(before)
@@ -106,7 +108,7 @@ def assert_as_by_hand(
             assert count_regions(traced) == num_regions
 
 
-def count_regions(traced: StepInLanes) -> int:
+def count_regions(traced: StepInReplicas) -> int:
     return sum(isinstance(s, Region) for b in traced.built.values() for s in all_steps(b.plan))
 
 
@@ -149,7 +151,7 @@ LOSSES: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("kind", LOSSES)
-def test_a_region_and_its_gradient_see_the_rows_of_a_lane_in_a_loss(kind: str) -> None:
+def test_a_region_and_its_gradient_see_the_rows_of_a_replica_in_a_loss(kind: str) -> None:
     weights = tf.Variable(rows(3, 3))
     assert_as_by_hand(training(LOSSES[kind], weights), [rows(7, 3)], variables=[weights])
 
@@ -157,8 +159,8 @@ def test_a_region_and_its_gradient_see_the_rows_of_a_lane_in_a_loss(kind: str) -
 def test_a_region_is_one_under_a_tape_and_without() -> None:
     weights = tf.Variable(rows(3, 3))
     step = training(LOSSES["of each row"], weights)
-    assert_as_by_hand(step, [rows(7, 3)], variables=[weights], lanes=[2], num_regions=2)
-    assert_as_by_hand(lambda region: lambda x: region(x), [rows(7, 3)], lanes=[2], num_regions=1)
+    assert_as_by_hand(step, [rows(7, 3)], variables=[weights], replicas=[2], num_regions=2)
+    assert_as_by_hand(lambda region: lambda x: region(x), [rows(7, 3)], replicas=[2], num_regions=1)
 
 
 VIEWS: dict[str, Function] = {
@@ -205,7 +207,7 @@ def test_time_merged_into_rows_is_cut_by_rows() -> None:
         flat, mean, variance = normalized(tf.reshape(x, [-1, 3]))
         return tf.reshape(flat, tf.shape(x)), mean, variance
 
-    def in_lanes(region: Function, w: Any, x: Any) -> Any:
+    def in_replicas(region: Function, w: Any, x: Any) -> Any:
         y, mean, variance = region(tf.reshape(x @ w, [-1, 3]))
         return tf.reshape(y, tf.shape(x)) ** 3, mean, variance
 
@@ -219,11 +221,11 @@ def test_time_merged_into_rows_is_cut_by_rows() -> None:
         tf.constant(batch[0])
     )
     after = np.array(weights.numpy())
-    traced = StepInLanes(
-        training(in_lanes, weights)(local_region(normalized)), batch, variables=[weights]
+    traced = StepInReplicas(
+        training(in_replicas, weights)(local_region(normalized)), batch, variables=[weights]
     )
     traced.restore([before])
-    assert_equal(traced.in_lanes(batch, 2), expected, 1e-4)
+    assert_equal(traced.in_replicas(batch, 2), expected, 1e-4)
     assert_equal(traced.saved(), [after], 1e-4)
 
 
@@ -240,10 +242,10 @@ def test_a_region_without_rows_is_an_ordinary_function() -> None:
         weights.assign_sub(tape.gradient(loss, weights))
         return loss, y, mean, variance, z
 
-    assert_lanes(function, [rows(5, 3)], variables=[weights])
+    assert_replicas(function, [rows(5, 3)], variables=[weights])
 
 
-def test_weights_inside_a_region_get_the_sum_of_the_derivatives_of_all_lanes() -> None:
+def test_weights_inside_a_region_get_the_sum_of_the_derivatives_of_all_replicas() -> None:
     weights = tf.Variable(rows(3, 3))
 
     def scaled(x: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor) -> Any:
@@ -309,7 +311,7 @@ def test_a_region_on_own_statistics_of_another() -> None:
     assert_as_by_hand(step, [rows(7, 3)])
 
 
-def test_moving_statistics_are_the_mean_over_lanes_weighted_by_rows() -> None:
+def test_moving_statistics_are_the_mean_over_replicas_weighted_by_rows() -> None:
     weights, moving = tf.Variable(rows(3, 3)), tf.Variable(tf.zeros(3))
 
     def make(region: Function) -> Function:
@@ -383,7 +385,7 @@ def test_a_loop_and_a_branch_in_a_region() -> None:
     assert_as_by_hand(training(loss, weights), [rows(7, 3)], variables=[weights], function=function)
 
 
-def test_sizes_order_and_draws_in_a_region_are_those_of_a_lane() -> None:
+def test_sizes_order_and_draws_in_a_region_are_those_of_a_replica() -> None:
     def function(x: tf.Tensor) -> Any:
         noise = tf.random.stateless_normal(tf.shape(x), [1, 2])
         first = tf.sort(x, 0)[0]
@@ -426,10 +428,12 @@ def test_a_region_with_rows_that_were_gathered_beside_rows() -> None:
         mean = tf.reduce_sum(x * mask, 0) / (tf.reduce_sum(mask) + 1.0)
         return (x - mean) * mask, tf.stop_gradient(mean)
 
-    def by_lanes(x: tf.Tensor, lanes: int) -> Any:
+    def by_replicas(x: tf.Tensor, replicas: int) -> Any:
         mask = tf.cast(tf.cumsum(x[:, :1], 0) > 0, tf.float32)
-        parts = [masked(x[v::lanes], mask[v::lanes]) for v in range(lanes)]
-        order = tf.argsort(tf.concat([tf.range(tf.shape(x)[0])[v::lanes] for v in range(lanes)], 0))
+        parts = [masked(x[v::replicas], mask[v::replicas]) for v in range(replicas)]
+        order = tf.argsort(
+            tf.concat([tf.range(tf.shape(x)[0])[v::replicas] for v in range(replicas)], 0)
+        )
         return tf.gather(tf.concat([p[0] for p in parts], 0), order)
 
     def step(x: tf.Tensor) -> Any:
@@ -437,9 +441,9 @@ def test_a_region_with_rows_that_were_gathered_beside_rows() -> None:
         return local_region(masked)(x, mask)[0]
 
     x = rows(6, 3)
-    traced = StepInLanes(step, [x])
+    traced = StepInReplicas(step, [x])
     try:
-        result = traced.in_lanes([x], 2)
+        result = traced.in_replicas([x], 2)
     except PartitionError:
         return
-    assert_equal(result, by_lanes(tf.constant(x), 2), 1e-4)
+    assert_equal(result, by_replicas(tf.constant(x), 2), 1e-4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import assert_lanes, gathered
+from step_replicas import assert_replicas, gathered
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -49,10 +49,10 @@ def test_a_shape_that_is_a_total_is_formed_before_it_is_used() -> None:
             tf.eye(count[0]),
         )
 
-    assert_lanes(step, [rows(5, 1)], [rows(7, 1)], rtol=0)
+    assert_replicas(step, [rows(5, 1)], [rows(7, 1)], rtol=0)
 
 
-def test_axes_and_positions_that_depend_on_the_batch_are_the_same_in_all_lanes() -> None:
+def test_axes_and_positions_that_depend_on_the_batch_are_the_same_in_all_replicas() -> None:
     def step(x: tf.Tensor, k: tf.Tensor) -> Any:
         axis = tf.reduce_max(k)
         return (
@@ -68,7 +68,7 @@ def test_axes_and_positions_that_depend_on_the_batch_are_the_same_in_all_lanes()
         )
 
     batches = [[rows(n, 3), np.arange(n, dtype="int32") % 2] for n in (5, 3)]
-    assert_lanes(step, *batches)
+    assert_replicas(step, *batches)
 
 
 def test_an_axis_of_size_one_is_not_the_axis_of_rows_in_an_equation() -> None:
@@ -84,9 +84,9 @@ def test_an_axis_of_size_one_is_not_the_axis_of_rows_in_an_equation() -> None:
             tf.matmul(x[:, None], x[:, :, None]),
         )
 
-    # A lane of one row has an axis of size one where the batch has none.
+    # A replica of one row has an axis of size one where the batch has none.
     batches = [[rows(count, 3)] for count in (5, 4)]
-    assert_lanes(with_gradient(function, weights), *batches, lanes=(3,), variables=[weights])
+    assert_replicas(with_gradient(function, weights), *batches, replicas=(3,), variables=[weights])
 
 
 def test_an_equation_that_puts_rows_on_a_diagonal_is_computed_of_all_rows() -> None:
@@ -94,23 +94,23 @@ def test_an_equation_that_puts_rows_on_a_diagonal_is_computed_of_all_rows() -> N
         diagonal = tf.raw_ops.Einsum(inputs=[x[:, 0]], equation="i->ii")
         return diagonal, tf.reduce_mean(diagonal)
 
-    traced = assert_lanes(step, [rows(5, 3)], [rows(6, 3)])
+    traced = assert_replicas(step, [rows(5, 3)], [rows(6, 3)])
     assert gathered(traced) == ["Einsum"]
 
 
 def test_the_diagonal_of_a_gram_matrix_has_the_gradient_of_the_whole_one() -> None:
     weights = tf.Variable(rows(3, 3))
     step = with_gradient(lambda w, x: tf.einsum("ii->i", x @ w @ tf.transpose(x)), weights)
-    assert_lanes(step, [rows(5, 3)], [rows(6, 3)], variables=[weights])
+    assert_replicas(step, [rows(5, 3)], [rows(6, 3)], variables=[weights])
 
 
 INF = np.float32(np.inf)
 TOTALS_THAT_CANCEL = [[1, 0], [1, -1], [6, -6, 4, -3], [6e4, -6e4, 6e4, -6e4], [0, 0, 0]]
 
 
-@pytest.mark.parametrize("addends", TOTALS_THAT_CANCEL, ids=str)
+@pytest.mark.parametrize("partial_sums", TOTALS_THAT_CANCEL, ids=str)
 def test_a_total_of_finite_rows_is_formed_before_what_is_not_linear_in_it(
-    addends: list[float],
+    partial_sums: list[float],
 ) -> None:
     def step(x: tf.Tensor) -> Any:
         total = tf.reduce_sum(x, 0)
@@ -132,8 +132,8 @@ def test_a_total_of_finite_rows_is_formed_before_what_is_not_linear_in_it(
             tf.round(total / 3.0),
         )
 
-    batch = [np.array(addends, "float32")[:, None]]
-    assert_lanes(step, batch, lanes=(2,) if len(addends) == 2 else (2, 3), rtol=1e-6)
+    batch = [np.array(partial_sums, "float32")[:, None]]
+    assert_replicas(step, batch, replicas=(2,) if len(partial_sums) == 2 else (2, 3), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_whole_numbers_of_every_type_are_reduced_as_they_are(kind: str) -> None:
 
     limits = np.iinfo(kind)
     extremes = np.array([limits.max, 5, limits.min, limits.max // 2 + 2, 3], kind)
-    assert_lanes(step, [extremes], rtol=0)
+    assert_replicas(step, [extremes], rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_extremes_and_totals_of_every_kind_of_number(kind: str) -> None:
 
     coarse = kind in ("float16", "bfloat16")
     results = [rows(5, 3), rows(4, 3)]
-    assert_lanes(step, *[[r] for r in results], rtol=2e-2 if coarse else 2e-5)
+    assert_replicas(step, *[[r] for r in results], rtol=2e-2 if coarse else 2e-5)
 
 
 def test_extremes_of_rows_that_are_not_numbers() -> None:
@@ -183,7 +183,7 @@ def test_extremes_of_rows_that_are_not_numbers() -> None:
     for row in range(5):
         x = np.zeros((5, 4), "float32")
         x[row] = [np.nan, np.inf, -np.inf, -0.0]
-        assert_lanes(step, [x], rtol=0)
+        assert_replicas(step, [x], rtol=0)
 
 
 def test_fused_batch_normalization_of_a_whole_batch_forward_and_backward() -> None:
@@ -199,19 +199,19 @@ def test_fused_batch_normalization_of_a_whole_batch_forward_and_backward() -> No
         return loss, y, mean, variance, gradients
 
     batches = [[rows(5, 4, 4, 3)], [rows(6, 4, 4, 3)]]
-    assert_lanes(step, *batches, variables=[scale, offset], rtol=2e-4)
+    assert_replicas(step, *batches, variables=[scale, offset], rtol=2e-4)
 
 
-def test_a_sum_of_totals_and_of_what_all_lanes_have() -> None:
+def test_a_sum_of_totals_and_of_what_all_replicas_have() -> None:
     weights = tf.Variable(rows(3))
     step = with_gradient(
         lambda w, x: tf.add_n([tf.reduce_sum(2 * x * w, 0), tf.reduce_sum(x**2, 0), w + 1]), weights
     )
-    assert_lanes(step, [rows(5, 3)], [rows(4, 3)], variables=[weights])
+    assert_replicas(step, [rows(5, 3)], [rows(4, 3)], variables=[weights])
 
 
 def test_a_batch_repeated_no_time_is_empty() -> None:
-    assert_lanes(
+    assert_replicas(
         lambda x: (
             tf.tile(x, [0, 1]),
             tf.tile(x, [1, 0]),
@@ -233,11 +233,11 @@ def test_truths_and_strings_are_scattered_though_they_have_no_sums() -> None:
             tf.strings.reduce_join(tf.strings.as_string(x[:, 0])),
         )
 
-    assert_lanes(step, [rows(5, 3)], [rows(4, 3)], rtol=0)
+    assert_replicas(step, [rows(5, 3)], [rows(4, 3)], rtol=0)
 
 
 @pytest.mark.parametrize("num_rows", [0, 1, 2, 3, 5])
-def test_batches_with_as_many_rows_as_lanes_and_with_fewer(num_rows: int) -> None:
+def test_batches_with_as_many_rows_as_replicas_and_with_fewer(num_rows: int) -> None:
     weights = tf.Variable(rows(3, 3))
 
     def function(w: Any, x: Any) -> Any:
@@ -248,8 +248,8 @@ def test_batches_with_as_many_rows_as_lanes_and_with_fewer(num_rows: int) -> Non
         return tf.reduce_mean(y + 1.0, 0), y, tf.squeeze(y[:, None], 1), total, y @ tf.transpose(y)
 
     step = with_gradient(function, weights)
-    lanes = {0: (2,), 1: (1, 2), 2: (2, 3), 3: (2, 3), 5: (5,)}[num_rows]
-    assert_lanes(step, [rows(num_rows, 3)], lanes=lanes, variables=[weights])
+    replicas = {0: (2,), 1: (1, 2), 2: (2, 3), 3: (2, 3), 5: (5,)}[num_rows]
+    assert_replicas(step, [rows(num_rows, 3)], replicas=replicas, variables=[weights])
 
 
 @pytest.mark.parametrize("static", [False, True])
@@ -273,7 +273,7 @@ def test_rows_whose_number_is_that_of_every_other_axis(static: bool) -> None:
         )
 
     step = with_gradient(function, weights)
-    assert_lanes(step, [rows(3, 3, 3)], lanes=(2,), static=static, variables=[weights])
+    assert_replicas(step, [rows(3, 3, 3)], replicas=(2,), static=static, variables=[weights])
 
 
 def test_values_that_are_computed_row_by_row_have_the_bits_of_the_serial_run() -> None:
@@ -294,7 +294,7 @@ def test_values_that_are_computed_row_by_row_have_the_bits_of_the_serial_run() -
             tf.random.stateless_normal(tf.shape(y), [1, 2]) * y,
         )
 
-    assert_lanes(step, [rows(7, 4)], lanes=(3,), rtol=0)
+    assert_replicas(step, [rows(7, 4)], replicas=(3,), rtol=0)
 
 
 def test_a_replicated_value_is_read_whole_and_as_rows_and_as_a_total() -> None:
@@ -313,10 +313,10 @@ def test_a_replicated_value_is_read_whole_and_as_rows_and_as_a_total() -> None:
         )
 
     step = with_gradient(function, weights)
-    assert_lanes(step, [rows(5, 4)], [rows(4, 4)], variables=[weights])
+    assert_replicas(step, [rows(5, 4)], [rows(4, 4)], variables=[weights])
 
 
-def test_arguments_without_rows_are_the_same_in_all_lanes() -> None:
+def test_arguments_without_rows_are_the_same_in_all_replicas() -> None:
     weights = tf.Variable(rows(3, 3))
 
     def function(w: Any, x: Any, y: Any) -> Any:
@@ -324,7 +324,9 @@ def test_arguments_without_rows_are_the_same_in_all_lanes() -> None:
 
     # As many rows as the batch, but none of it.
     batch = [rows(5, 3), rows(5, 3, seed=1)]
-    assert_lanes(with_gradient(function, weights), batch, rows=[True, False], variables=[weights])
+    assert_replicas(
+        with_gradient(function, weights), batch, rows=[True, False], variables=[weights]
+    )
 
 
 def test_values_that_are_returned_twice_or_not_computed_at_all() -> None:
@@ -341,5 +343,5 @@ def test_values_that_are_returned_twice_or_not_computed_at_all() -> None:
             "number": 3,
         }
 
-    traced = assert_lanes(step, [rows(5, 2)], rtol=1e-6)
-    assert traced.in_lanes([rows(5, 2)], 2)["none"] is None
+    traced = assert_replicas(step, [rows(5, 2)], rtol=1e-6)
+    assert traced.in_replicas([rows(5, 2)], 2)["none"] is None

@@ -1,4 +1,4 @@
-"""Training steps of every kind give in lanes what TensorFlow gives, with no needless gather."""
+"""Training steps of every kind give in replicas what TensorFlow gives, with no needless gather."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import steps_of_batches
 import steps_of_data
 import steps_of_loops
 import steps_of_shapes
-from step_lanes import StepInLanes, assert_step, gathered
+from step_replicas import StepInReplicas, assert_step, gathered
 
 STEPS = {
     name: case
@@ -15,23 +15,23 @@ STEPS = {
     for name, case in module.STEPS.items()
 }
 thorough = pytest.mark.thorough
-# One row in some lanes, as many rows as other axes have; uneven lanes; even lanes; a row in each.
-ROWS_AND_LANES = [
+# One row in some replicas, as many rows as other axes have; uneven ones; even ones; a row in each.
+ROWS_AND_REPLICAS = [
     (4, 3),
     *(pytest.param((n, v), marks=thorough) for n, v in ((5, 2), (6, 3), (5, 5))),
 ]
 
 
-@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
 @pytest.mark.parametrize("name", STEPS)
-def test_a_step_in_lanes_is_that_of_the_whole_batch(
-    name: str, rows_and_lanes: tuple[int, int]
+def test_a_step_in_replicas_is_that_of_the_whole_batch(
+    name: str, rows_and_replicas: tuple[int, int]
 ) -> None:
-    case, (rows, lanes) = STEPS[name], rows_and_lanes
+    case, (rows, replicas) = STEPS[name], rows_and_replicas
     weights = case.new_weights()
     batches = [case.batch(rows), case.batch(rows, seed=1)]
-    step = StepInLanes(case.train_step(weights), batches[0], variables=[weights])
-    assert_step(step, *batches, lanes=[lanes], rtol=case.rtol)
+    step = StepInReplicas(case.train_step(weights), batches[0], variables=[weights])
+    assert_step(step, *batches, replicas=[replicas], rtol=case.rtol)
     assert set(gathered(step)) <= set(GATHERED.get(name, "").split())
 
 

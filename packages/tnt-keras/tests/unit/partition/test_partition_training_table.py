@@ -9,9 +9,9 @@ import keras
 import pytest
 import training_table
 from packaging.version import Version
-from step_lanes import usual_lanes
+from step_replicas import usual_replicas
 from training_table import FAILING, LOSSES, OPTIMIZERS, TableRow
-from unseen.comparison import deviations, in_numbers_of_lanes, serially
+from unseen.comparison import deviations, in_numbers_of_replicas, serially
 
 # The models are written as others write theirs, and warn as theirs do.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -31,12 +31,12 @@ SHORT = frozenset({25, 29, 46, 87, 88})
         for i, row in enumerate(ROWS)
     ],
 )
-def test_a_row_of_the_table_trains_in_lanes_as_in_plain_keras(row: TableRow) -> None:
+def test_a_row_of_the_table_trains_in_replicas_as_in_plain_keras(row: TableRow) -> None:
     case = row.case()
     expected = serially(case)
-    for lanes, values, _ in in_numbers_of_lanes(case, usual_lanes()):
+    for replicas, values, _ in in_numbers_of_replicas(case, usual_replicas()):
         apart = deviations(values, expected)
-        assert {k: v for k, v in apart.items() if v > case.rtol} == {}, f"in {lanes} lanes"
+        assert {k: v for k, v in apart.items() if v > case.rtol} == {}, f"in {replicas} replicas"
 
 
 @pytest.mark.skipif(

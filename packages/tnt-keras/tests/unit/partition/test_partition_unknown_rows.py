@@ -13,15 +13,15 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from step_cases import loss_of
-from step_lanes import OneProcess, StepInLanes, assert_lanes, assert_step, gathered
+from step_replicas import OneProcess, StepInReplicas, assert_replicas, assert_step, gathered
 from test_partition_steps import STEPS
 from test_partition_unknown_sizes import OfEachLength, assert_no_more_is_exchanged
 
-from tnt_keras.partition import Input, Lanes, Rows, build, local_region, trace
-from tnt_keras.partition.value import ANY_ROWS, counts_rows, for_rows, multiple, quotient
+from tnt_keras.partition import Input, Replicas, Sharded, build, local_region, trace
+from tnt_keras.partition.value import ANY_ROWS, for_rows, is_symbolic, multiple, quotient
 
 NUMBERS = (4, 5, 1, 12, 3, 7, 6)
-LANES = [3, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 4))]
+REPLICAS = [3, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 4))]
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -29,8 +29,8 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 
 
 def assert_for_all_numbers(
-    function: Callable[..., Any], lanes: int = 3, numbers: Sequence[int] = NUMBERS
-) -> StepInLanes:
+    function: Callable[..., Any], replicas: int = 3, numbers: Sequence[int] = NUMBERS
+) -> StepInReplicas:
     """Build a step once, and compare it for several numbers of rows."""
     weights = tf.Variable(rows(3, 3))
 
@@ -43,9 +43,9 @@ def assert_for_all_numbers(
         weights.assign_sub(0.1 * tf.convert_to_tensor(gradients[0]))
         return values, loss, gradients
 
-    traced = StepInLanes(step, [rows(4, 2, 3)], unknown={0: [0]}, variables=[weights])
-    assert_step(traced, *([rows(n, 2, 3)] for n in numbers), lanes=[lanes], rtol=3e-5)
-    larger = [n for n in numbers if n >= max(lanes, 2)]
+    traced = StepInReplicas(step, [rows(4, 2, 3)], unknown={0: [0]}, variables=[weights])
+    assert_step(traced, *([rows(n, 2, 3)] for n in numbers), replicas=[replicas], rtol=3e-5)
+    larger = [n for n in numbers if n >= max(replicas, 2)]
     assert len(traced.built) == 1 + len(numbers) - len(larger)
     return traced
 
@@ -116,12 +116,12 @@ NUMBERS_OF_ROWS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", NUMBERS_OF_ROWS)
 def test_a_number_that_depends_on_the_rows_is_none_of_the_first_batch(
-    kind: str, lanes: int
+    kind: str, replicas: int
 ) -> None:
-    assert_for_all_numbers(NUMBERS_OF_ROWS[kind], lanes)
+    assert_for_all_numbers(NUMBERS_OF_ROWS[kind], replicas)
 
 
 SHAPES_OF_ROWS: dict[str, Callable[..., Any]] = {
@@ -168,10 +168,12 @@ SHAPES_OF_ROWS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("replicas", REPLICAS)
 @pytest.mark.parametrize("kind", SHAPES_OF_ROWS)
-def test_values_of_any_number_of_rows_are_those_of_the_whole_batch(kind: str, lanes: int) -> None:
-    assert_for_all_numbers(SHAPES_OF_ROWS[kind], lanes)
+def test_values_of_any_number_of_rows_are_those_of_the_whole_batch(
+    kind: str, replicas: int
+) -> None:
+    assert_for_all_numbers(SHAPES_OF_ROWS[kind], replicas)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,9 @@ def test_a_step_for_any_number_of_rows_is_that_of_the_whole_batch(name: str) -> 
     weights = case.new_weights()
     batches = [case.batch(n, seed=n) for n in (4, 7, 3, 12)]
     unknown = {i: [0] for i in range(len(batches[0]))}
-    step = StepInLanes(case.train_step(weights), batches[0], unknown=unknown, variables=[weights])
+    step = StepInReplicas(
+        case.train_step(weights), batches[0], unknown=unknown, variables=[weights]
+    )
     for batch in batches:
         before = step.saved()
         try:
@@ -195,7 +199,7 @@ def test_a_step_for_any_number_of_rows_is_that_of_the_whole_batch(name: str) -> 
             continue
         finally:
             step.restore(before)
-        assert_step(step, batch, lanes=[3], rtol=case.rtol)
+        assert_step(step, batch, replicas=[3], rtol=case.rtol)
     assert len(step.built) == 1
 
 
@@ -208,7 +212,7 @@ def test_draws_of_any_number_of_rows_have_the_bits_of_the_serial_run() -> None:
         )
 
     batches = [[rows(n, 5)] for n in (4, 7, 3, 12)]
-    traced = assert_lanes(step, *batches, lanes=[1, 2, 3], unknown={0: [0]}, rtol=0)
+    traced = assert_replicas(step, *batches, replicas=[1, 2, 3], unknown={0: [0]}, rtol=0)
     assert len(traced.built) == 3
     assert gathered(traced) == []
 
@@ -218,8 +222,10 @@ def test_a_rank_draws_rows_of_its_own_for_any_number_of_them() -> None:
         lambda x: tf.random.stateless_normal(tf.shape(x), [3, 5]) + 0.0 * x,
         [tf.TensorSpec([None, 3])],
     )
-    inputs = [Input((None, 3), Rows(0))]
-    step = build(traced, inputs, Lanes(0, 1, 1), None, lambda _: OneProcess(), draws_own_rows=True)
+    inputs = [Input((None, 3), Sharded(0))]
+    step = build(
+        traced, inputs, Replicas(0, 1, 1), None, lambda _: OneProcess(), draws_own_rows=True
+    )
     assert len(step.own_draws) == 1
     for n in (2, 7):
         drawn = step(tf.ones([n, 3]), tf.constant(n, tf.int64))
@@ -242,14 +248,14 @@ def test_local_regions_take_the_statistics_of_any_number_of_rows() -> None:
         moving.assign(0.9 * moving + 0.1 * mean)
         return loss, y, tape.gradient(loss, x)
 
-    any_rows = StepInLanes(step, [rows(4, 3)], unknown={0: [0]}, variables=[moving])
-    known = StepInLanes(step, [rows(4, 3)], variables=[moving])
+    any_rows = StepInReplicas(step, [rows(4, 3)], unknown={0: [0]}, variables=[moving])
+    known = StepInReplicas(step, [rows(4, 3)], variables=[moving])
     known.traced = any_rows.traced
     for n in (4, 7, 3, 12):
         before = any_rows.saved()
-        expected = known.in_lanes([rows(n, 3)], 3), known.saved()
+        expected = known.in_replicas([rows(n, 3)], 3), known.saved()
         any_rows.restore(before)
-        result = any_rows.in_lanes([rows(n, 3)], 3), any_rows.saved()
+        result = any_rows.in_replicas([rows(n, 3)], 3), any_rows.saved()
         for a, b in zip(tf.nest.flatten(result), tf.nest.flatten(expected), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
     assert len(any_rows.built) == 1
@@ -296,7 +302,7 @@ def test_multiples_of_the_rows_are_told_for_any_number(a: int, b: int, n: int) -
     for number in (a * ANY_ROWS + b, ANY_ROWS * ANY_ROWS, -a * ANY_ROWS, b - a * ANY_ROWS):
         assert multiple(number) is None
     divided = quotient(a * ANY_ROWS, b)
-    assert divided is None or (counts_rows(divided) and for_rows(divided, n) == a * n // b)
+    assert divided is None or (is_symbolic(divided) and for_rows(divided, n) == a * n // b)
     assert quotient(a * ANY_ROWS, b * ANY_ROWS) == a * n // (b * n)
     assert quotient(a, b * ANY_ROWS) is None
-    assert not any(map(counts_rows, (np.iinfo("uint64").max, np.iinfo("int64").min)))
+    assert not any(map(is_symbolic, (np.iinfo("uint64").max, np.iinfo("int64").min)))

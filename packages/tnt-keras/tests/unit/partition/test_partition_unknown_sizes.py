@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from step_cases import loss_of
-from step_lanes import StepInLanes, assert_lanes, exchanged, gathered
+from step_replicas import StepInReplicas, assert_replicas, exchanged, gathered
 
 LENGTHS = (4, 1, 5, 12, 13, 6, 7)
-ROWS_AND_LANES = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
+ROWS_AND_REPLICAS = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -22,12 +22,12 @@ def rows(*sizes: int, seed: int = 0) -> Any:
 
 def assert_for_all_lengths(
     function: Callable[..., Any],
-    rows_and_lanes: tuple[int, int] = (5, 3),
+    rows_and_replicas: tuple[int, int] = (5, 3),
     width: int = 3,
     with_example: bool = True,
-) -> StepInLanes:
+) -> StepInReplicas:
     """Build a step once, and compare it for several lengths."""
-    num_rows, lanes = rows_and_lanes
+    num_rows, replicas = rows_and_replicas
     weights = tf.Variable(rows(width, width))
 
     def step(x: tf.Tensor) -> Any:
@@ -40,10 +40,10 @@ def assert_for_all_lengths(
         return values, loss, gradients
 
     batches = [[rows(num_rows, t, width)] for t in LENGTHS]
-    traced = assert_lanes(
+    traced = assert_replicas(
         step,
         *batches,
-        lanes=[lanes],
+        replicas=[replicas],
         unknown={0: [1]},
         with_example=with_example,
         variables=[weights],
@@ -88,12 +88,12 @@ NUMBERS_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
 @pytest.mark.parametrize("kind", NUMBERS_OF_LENGTHS)
 def test_a_number_that_depends_on_a_length_is_none_of_the_first_batch(
-    kind: str, rows_and_lanes: tuple[int, int]
+    kind: str, rows_and_replicas: tuple[int, int]
 ) -> None:
-    assert_for_all_lengths(NUMBERS_OF_LENGTHS[kind], rows_and_lanes)
+    assert_for_all_lengths(NUMBERS_OF_LENGTHS[kind], rows_and_replicas)
 
 
 SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
@@ -150,10 +150,12 @@ SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
 @pytest.mark.parametrize("kind", SHAPES_OF_LENGTHS)
-def test_values_with_a_length_keep_it_in_lanes(kind: str, rows_and_lanes: tuple[int, int]) -> None:
-    assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_lanes)
+def test_values_with_a_length_keep_it_in_replicas(
+    kind: str, rows_and_replicas: tuple[int, int]
+) -> None:
+    assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_replicas)
 
 
 def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
@@ -250,12 +252,12 @@ LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rows_and_lanes", ROWS_AND_LANES, ids=str)
+@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
 @pytest.mark.parametrize("kind", LOOPS_OVER_LENGTHS)
 def test_loops_run_over_the_length_of_each_batch(
-    kind: str, rows_and_lanes: tuple[int, int]
+    kind: str, rows_and_replicas: tuple[int, int]
 ) -> None:
-    assert_for_all_lengths(LOOPS_OVER_LENGTHS[kind], rows_and_lanes)
+    assert_for_all_lengths(LOOPS_OVER_LENGTHS[kind], rows_and_replicas)
 
 
 @pytest.mark.parametrize("with_example", [False, True])
@@ -278,8 +280,8 @@ def test_two_unknown_lengths_are_not_the_same_length(with_example: bool) -> None
 
     lengths = [(4, 4), (4, 6), (7, 1), (1, 7), (5, 5)]
     batches = [[rows(5, a, 3), rows(5, b, 3, seed=1)] for a, b in lengths]
-    traced = assert_lanes(
-        step, *batches, lanes=(3,), unknown={0: [1], 1: [1]}, with_example=with_example
+    traced = assert_replicas(
+        step, *batches, replicas=(3,), unknown={0: [1], 1: [1]}, with_example=with_example
     )
     assert len(traced.built) == 1
 
@@ -295,7 +297,7 @@ def test_an_unknown_length_may_be_one_where_another_is_not() -> None:
         return values, tape.gradient(loss, [x, y])
 
     batches = [[rows(5, a, 3), rows(5, b, 3, seed=1)] for a, b in ((4, 4), (4, 1), (1, 6), (1, 1))]
-    assert_lanes(step, *batches, lanes=(3,), unknown={0: [1], 1: [1]})
+    assert_replicas(step, *batches, replicas=(3,), unknown={0: [1], 1: [1]})
 
 
 def test_an_unknown_length_beside_an_argument_without_rows() -> None:
@@ -308,7 +310,7 @@ def test_an_unknown_length_beside_an_argument_without_rows() -> None:
 
     # The length of the second is known to TensorFlow as little as that of the first.
     batches = [[rows(5, t, 3), rows(t, 3, seed=1)] for t in (4, 5, 1)]
-    assert_lanes(step, *batches, rows=[True, False], unknown={0: [1], 1: [0]})
+    assert_replicas(step, *batches, rows=[True, False], unknown={0: [1], 1: [0]})
 
 
 def test_places_of_unknown_depth_pick_values_with_an_unknown_number_of_axes() -> None:
@@ -323,7 +325,7 @@ def test_places_of_unknown_depth_pick_values_with_an_unknown_number_of_axes() ->
         return values, tape.gradient(loss, x)
 
     batches = [[rows(5, 2), np.arange(5 * n).reshape(5, n) % 3] for n in (2, 1)]
-    assert_lanes(step, *batches, unknown={1: [1]}, with_example=True)
+    assert_replicas(step, *batches, unknown={1: [1]}, with_example=True)
 
 
 @pytest.mark.parametrize("unknown", [(1,), (2,), (1, 2)])
@@ -343,7 +345,7 @@ def test_images_of_unknown_sizes(unknown: tuple[int, ...]) -> None:
         (h if 1 in unknown else 6, w if 2 in unknown else 6) for h, w in ((6, 8), (5, 5), (9, 6))
     ]
     batches = [[rows(5, h, w, 2)] for h, w in sizes]
-    assert_lanes(step, *batches, unknown={0: unknown}, variables=[kernel], rtol=1e-4)
+    assert_replicas(step, *batches, unknown={0: unknown}, variables=[kernel], rtol=1e-4)
 
 
 def test_a_batch_is_not_taken_for_a_length_that_happens_to_be_the_same() -> None:
@@ -358,7 +360,7 @@ def test_a_batch_is_not_taken_for_a_length_that_happens_to_be_the_same() -> None
         )
 
     batches = [[rows(5, t, 5)] for t in (5, 1, 10, 15, 7)]
-    assert_lanes(step, *batches, lanes=(2, 5), unknown={0: [1]}, rtol=1e-5)
+    assert_replicas(step, *batches, replicas=(2, 5), unknown={0: [1]}, rtol=1e-5)
 
 
 class OfEachLength:
@@ -453,7 +455,7 @@ def assert_no_more_is_exchanged(
     Args:
         model: That is trained.
         batches: Inputs and labels; the first batch is that which the other step knows.
-        unknown: As for `StepInLanes`.
+        unknown: As for `StepInReplicas`.
     """
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.SGD(0.1), loss, metrics=["accuracy"])
@@ -462,11 +464,11 @@ def assert_no_more_is_exchanged(
     def step(x: Any, y: Any) -> Any:
         return model.train_step((x, y))
 
-    known = StepInLanes(step, batches[0])
-    traced = assert_lanes(
+    known = StepInReplicas(step, batches[0])
+    traced = assert_replicas(
         step,
         *batches,
-        lanes=[2],
+        replicas=[2],
         unknown=unknown,
         with_example=True,
         variables=[

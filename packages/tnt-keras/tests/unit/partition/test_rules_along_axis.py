@@ -9,10 +9,10 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep
 
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Rows, Shape
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Sharded
 
 EXAMPLES = settings().max_examples * 3 // 10
 
@@ -74,7 +74,7 @@ def test_rows_lie_before_the_last_axes(name: str) -> None:
     batch = value_for(name, 6, *[3] * axes)
     for placed, made in sweep(make, [batch, *operands], 3, 2, replicated=replicated):
         match placed[0]:
-            case Rows(axis) as rows:
+            case Sharded(axis) as rows:
                 assert (made is not None) == (axis == 0)
                 assert made is None or set(made.outputs) == {rows}
             case _:
@@ -89,14 +89,14 @@ def test_rows_lie_beside_the_axes_that_are_given(name: str) -> None:
     found = sweep(raw(name), [value, *operands], 3, 2, replicated=replicated)
     ruled = {placed[0] for placed, made in found if made is not None}
     along = {0, 2} if name.startswith("Cum") else {0}
-    assert {p for p in ruled if isinstance(p, Rows)} == {Rows(axis) for axis in along}
+    assert {p for p in ruled if isinstance(p, Sharded)} == {Sharded(axis) for axis in along}
 
 
 @settings(max_examples=EXAMPLES)
 @given(data=st.data(), size=st.sampled_from(SIZES))
 @pytest.mark.parametrize("name", ["Cumsum", "Cumprod", "CumulativeLogsumexp", "Roll", "ReverseV2"])
 def test_any_axis(name: str, data: st.DataObject, size: tuple[int, int]) -> None:
-    num_rows, lanes = size
+    num_rows, replicas = size
     sizes = st.sampled_from([1, 2, num_rows, 2 * num_rows])
     value = floats(*data.draw(st.lists(sizes, min_size=1, max_size=3)))
     axis = np.int32(data.draw(st.integers(-value.ndim, value.ndim - 1)))
@@ -112,13 +112,13 @@ def test_any_axis(name: str, data: st.DataObject, size: tuple[int, int]) -> None
         [value, *(np.asarray(o, np.int32) for o in operands)],
         [placement, *[REPLICATED] * len(operands)],
         num_rows,
-        lanes,
+        replicas,
         is_ruled=None,
     )
 
 
 @pytest.mark.parametrize("name", ["ReverseV2", "RFFT2D"])
-def test_operands_with_as_many_entries_as_rows_are_the_same_in_all_lanes(name: str) -> None:
+def test_operands_with_as_many_entries_as_rows_are_the_same_in_all_replicas(name: str) -> None:
     arrays = [floats(2, 2, 2, 2), np.asarray([1, 2], np.int32)]
     for placed, made in sweep(raw(name), arrays, 2, 2):
         assert made is None or made.inputs == (placed[0], REPLICATED)
@@ -127,7 +127,7 @@ def test_operands_with_as_many_entries_as_rows_are_the_same_in_all_lanes(name: s
 @pytest.mark.parametrize("name", ["Cumsum", "ReverseV2", "Roll"])
 def test_axes_that_are_not_known_are_not_guessed(name: str) -> None:
     arrays = [floats(3, 3, 3), *GIVEN[name]]
-    placements: list[Placement] = [Rows(0), *[REPLICATED] * len(GIVEN[name])]
+    placements: list[Placement] = [Sharded(0), *[REPLICATED] * len(GIVEN[name])]
     unknown = [False] * len(arrays)
     assert_rule(raw(name), arrays, placements, 3, 2, is_ruled=False, constants=unknown)
 
@@ -150,73 +150,77 @@ def test_sequences_are_reversed_with_their_lengths(along: int, batch: int) -> No
     found = dict(
         sweep(raw("ReverseSequence", seq_dim=along, batch_dim=batch), [value, lengths], 3, 2)
     )
-    for placed in ((Rows(batch), Rows(0)), (Rows(batch), REPLICATED), (REPLICATED, Rows(0))):
+    for placed in (
+        (Sharded(batch), Sharded(0)),
+        (Sharded(batch), REPLICATED),
+        (REPLICATED, Sharded(0)),
+    ):
         made = found[placed]
         assert made is not None
-        assert made.inputs == (Rows(batch), Rows(0))
-    assert found[Rows(along), Rows(0)] is not None
+        assert made.inputs == (Sharded(batch), Sharded(0))
+    assert found[Sharded(along), Sharded(0)] is not None
 
 
 def test_normalization_over_channels_leaves_rows_in_place() -> None:
     value = floats(3, 2, 3, 3)
     for name, count in [("LRN", 1), ("LRNGrad", 3)]:
         found = sweep(raw(name), [value] * count, 3, 2, replicated=range(2, count))
-        assert all(made for placed, made in found if placed[0] == Rows(0))
+        assert all(made for placed, made in found if placed[0] == Sharded(0))
 
 
 @pytest.mark.parametrize("labels", [(3, 3), (1, 3), (3, 1)])
 def test_cross_entropy_is_of_each_row(labels: tuple[int, int]) -> None:
     make = raw("SoftmaxCrossEntropyWithLogits")
     found = dict(sweep(make, [floats(3, 3), floats(*labels)], 3, 2))
-    made = found[Rows(0), Rows(0) if labels[0] == 3 else REPLICATED]
+    made = found[Sharded(0), Sharded(0) if labels[0] == 3 else REPLICATED]
     assert made is not None
-    assert made.outputs == (Rows(0), Rows(0))
+    assert made.outputs == (Sharded(0), Sharded(0))
 
 
 def test_cross_entropy_is_not_cut_along_classes() -> None:
     make = raw("SoftmaxCrossEntropyWithLogits")
     arrays = [floats(3, 3), floats(3, 3)]
-    assert_rule(make, arrays, [Rows(1), Rows(1)], 3, 2, is_ruled=False)
+    assert_rule(make, arrays, [Sharded(1), Sharded(1)], 3, 2, is_ruled=False)
 
 
 def test_cross_entropy_with_numbers_of_classes_is_of_each_row() -> None:
     arrays = [floats(3, 3), np.asarray([0, 2, 1], np.int32)]
     found = dict(sweep(raw("SparseSoftmaxCrossEntropyWithLogits"), arrays, 3, 2))
-    made = found[Rows(0), Rows(0)]
+    made = found[Sharded(0), Sharded(0)]
     assert made is not None
-    assert made.outputs == (Rows(0), Rows(0))
-    assert found[Rows(1), REPLICATED] is None
+    assert made.outputs == (Sharded(0), Sharded(0))
+    assert found[Sharded(1), REPLICATED] is None
 
 
 def test_the_nth_element_is_of_each_row() -> None:
     arrays = [floats(3, 3), np.int32(1)]
     found = dict(sweep(raw("NthElement"), arrays, 3, 2, replicated=[1]))
-    assert found[Rows(0), REPLICATED] is not None
-    assert found[Rows(1), REPLICATED] is None
+    assert found[Sharded(0), REPLICATED] is not None
+    assert found[Sharded(1), REPLICATED] is None
 
 
 @pytest.mark.parametrize("name", ["LowerBound", "UpperBound"])
 def test_places_are_looked_for_in_the_same_row(name: str) -> None:
     numbers = np.sort(floats(3, 3), axis=1)
     found = dict(sweep(raw(name), [numbers, floats(3, 6)], 3, 2))
-    assert found[Rows(0), Rows(0)] is not None
+    assert found[Sharded(0), Sharded(0)] is not None
     of_all = dict(sweep(raw(name), [numbers[:1], floats(1, 6)], 3, 2))
-    made = of_all[REPLICATED, Rows(1, 2)]
+    made = of_all[REPLICATED, Sharded(1, 2)]
     assert made is not None
-    assert made.outputs == (Rows(1, 2),)
+    assert made.outputs == (Sharded(1, 2),)
 
 
 @pytest.mark.parametrize(
     ("name", "outputs"), [("Softmax", 1), ("TopKV2", 2), ("Cumsum", 1), ("ReverseV2", 1)]
 )
 def test_other_axes_may_be_of_unknown_size(name: str, outputs: int) -> None:
-    inputs: list[tuple[Shape, Placement]] = [((4, None, None), Rows(0))]
+    inputs: list[tuple[Shape, Placement]] = [((4, None, None), Sharded(0))]
     if name != "Softmax":
         inputs.append(((1,), REPLICATED))
     found = decision(name, inputs, [(4, None, None)] * outputs, constants={1: [-1]})
     assert found is not None
-    assert found.outputs == (Rows(0),) * outputs
+    assert found.outputs == (Sharded(0),) * outputs
 
 
 def test_the_number_of_axes_must_be_known() -> None:
-    assert decision("Softmax", [(None, Rows(0))], [None]) is None
+    assert decision("Softmax", [(None, Sharded(0))], [None]) is None

@@ -9,12 +9,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
 from test_rules_matrices import TYPES as MATRICES
 
 from tnt_keras.partition.rules import linear_algebra
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Rows, Shape
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Sharded
 
 EXAMPLES = settings().max_examples // 8
 BATCHED = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"]
@@ -49,47 +49,47 @@ def test_matrices_of_any_sizes_and_sides(name: str, first: bool, second: bool, o
 def test_a_layer_of_units_and_its_derivatives() -> None:
     """The three products of a dense layer: none gathers, and that of the weights is a total."""
     rows, weights, units = floats(5, 3), floats(3, 4), floats(5, 4)
-    forward = assert_rule(product("MatMul"), [rows, weights], [Rows(0), REPLICATED], 5, 3)
+    forward = assert_rule(product("MatMul"), [rows, weights], [Sharded(0), REPLICATED], 5, 3)
     assert forward is not None
-    assert forward.outputs == (Rows(0),)
+    assert forward.outputs == (Sharded(0),)
     to_inputs = assert_rule(
-        product("MatMul", transpose_b=True), [units, weights], [Rows(0), REPLICATED], 5, 3
+        product("MatMul", transpose_b=True), [units, weights], [Sharded(0), REPLICATED], 5, 3
     )
     assert to_inputs is not None
-    assert to_inputs.outputs == (Rows(0),)
+    assert to_inputs.outputs == (Sharded(0),)
     to_weights = assert_rule(
-        product("MatMul", transpose_a=True), [rows, units], [Rows(0), Rows(0)], 5, 3
+        product("MatMul", transpose_a=True), [rows, units], [Sharded(0), Sharded(0)], 5, 3
     )
     assert to_weights is not None
-    assert (to_weights.inputs, to_weights.outputs) == ((Rows(0), Rows(0)), (PARTIAL,))
+    assert (to_weights.inputs, to_weights.outputs) == ((Sharded(0), Sharded(0)), (PARTIAL,))
 
 
 def test_similarities_of_all_pairs_gather_one_side() -> None:
     """And their derivative gathers the rows again, never the pairs."""
     rows, pairs = floats(6, 2), floats(6, 6)
     forward = assert_rule(
-        product("MatMul", transpose_b=True), [rows, rows], [Rows(0), Rows(0)], 6, 4
+        product("MatMul", transpose_b=True), [rows, rows], [Sharded(0), Sharded(0)], 6, 4
     )
     assert forward is not None
-    assert (forward.inputs, forward.outputs) == ((Rows(0), REPLICATED), (Rows(0),))
-    backward = assert_rule(product("MatMul"), [pairs, rows], [Rows(0), Rows(0)], 6, 4)
+    assert (forward.inputs, forward.outputs) == ((Sharded(0), REPLICATED), (Sharded(0),))
+    backward = assert_rule(product("MatMul"), [pairs, rows], [Sharded(0), Sharded(0)], 6, 4)
     assert backward is not None
-    assert (backward.inputs, backward.outputs) == ((Rows(0), REPLICATED), (Rows(0),))
+    assert (backward.inputs, backward.outputs) == ((Sharded(0), REPLICATED), (Sharded(0),))
 
 
 def test_blocks_of_rows_are_summed_only_with_their_like() -> None:
     """Two joined views: rows of one layout on one side, of another on the other."""
     left, right = floats(3, 6), floats(6, 3)
-    found = assert_rule(product("MatMul"), [left, right], [Rows(1, 2), Rows(0, 1, 2)], 3, 2)
+    found = assert_rule(product("MatMul"), [left, right], [Sharded(1, 2), Sharded(0, 1, 2)], 3, 2)
     assert found is not None
-    assert found.inputs[0] == Rows(1, *((2, 1) if found.inputs[1] == Rows(0, 2) else (1, 2)))
+    assert found.inputs[0] == Sharded(1, *((2, 1) if found.inputs[1] == Sharded(0, 2) else (1, 2)))
 
 
 @pytest.mark.parametrize("name", BATCHED)
 @pytest.mark.parametrize("first", [True, False])
 def test_batches_of_matrices(name: str, first: bool) -> None:
     found = sweep(product(name, adj_x=first), [floats(3, 3, 3), floats(3, 3, 3)], 3, 2)
-    assert all(made for placed, made in found if Rows(0) in placed)
+    assert all(made for placed, made in found if Sharded(0) in placed)
 
 
 @pytest.mark.parametrize("name", BATCHED[1:])
@@ -103,9 +103,11 @@ def test_batches_are_broadcast(name: str, shapes: Any) -> None:
 def test_attention_stays_in_its_row() -> None:
     """[rows, heads, time, size] against the same."""
     queries, keys = floats(5, 2, 4, 3), floats(5, 2, 4, 3)
-    found = assert_rule(product("BatchMatMulV2", adj_y=True), [queries, keys], [Rows(0)] * 2, 5, 3)
+    found = assert_rule(
+        product("BatchMatMulV2", adj_y=True), [queries, keys], [Sharded(0)] * 2, 5, 3
+    )
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Rows(0), Rows(0)), (Rows(0),))
+    assert (found.inputs, found.outputs) == ((Sharded(0), Sharded(0)), (Sharded(0),))
 
 
 EQUATIONS = [
@@ -136,7 +138,7 @@ EQUATIONS = [
 @given(data=st.data(), size=st.sampled_from(SIZES))
 @pytest.mark.parametrize("equation", EQUATIONS)
 def test_any_equation(equation: str, data: st.DataObject, size: tuple[int, int]) -> None:
-    num_rows, lanes = size
+    num_rows, replicas = size
     sizes = st.sampled_from([1, 2, num_rows, 2 * num_rows])
     of_label: dict[str, int] = {}
     arrays = []
@@ -148,7 +150,7 @@ def test_any_equation(equation: str, data: st.DataObject, size: tuple[int, int])
             shape[place:place] = [data.draw(st.sampled_from([1, of_ellipsis]))]
         arrays.append(floats(*shape))
     placements = [data.draw(st.sampled_from(placements_of(a, num_rows))) for a in arrays]
-    assert_rule(einsum(equation), arrays, placements, num_rows, lanes, is_ruled=None, rtol=1e-4)
+    assert_rule(einsum(equation), arrays, placements, num_rows, replicas, is_ruled=None, rtol=1e-4)
 
 
 def einsum(equation: str) -> Any:
@@ -164,22 +166,22 @@ def test_any_placement_where_all_sizes_are_the_number_of_rows(equation: str) -> 
 def test_an_axis_of_the_ellipsis_that_is_spread_is_not_cut() -> None:
     arrays = [floats(5, 3), floats(1, 3)]
     found = assert_rule(
-        einsum("...i,...i->...i"), arrays, [Rows(0), REPLICATED], 5, 3, operation_type="Einsum"
+        einsum("...i,...i->...i"), arrays, [Sharded(0), REPLICATED], 5, 3, operation_type="Einsum"
     )
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Rows(0), REPLICATED), (Rows(0),))
+    assert (found.inputs, found.outputs) == ((Sharded(0), REPLICATED), (Sharded(0),))
 
 
 @pytest.mark.parametrize("equation", ["i->ii", "ii->i", "ii->"])
 def test_diagonals_of_rows_are_not_cut(equation: str) -> None:
     value = floats(*[4] * len(equation.split("->")[0]))
-    assert_rule(einsum(equation), [value], [Rows(0)], 4, 2, is_ruled=False)
+    assert_rule(einsum(equation), [value], [Sharded(0)], 4, 2, is_ruled=False)
 
 
 def test_diagonals_beside_rows_are_cut() -> None:
-    found = assert_rule(einsum("bii->bi"), [floats(4, 4, 4)], [Rows(0)], 4, 2)
+    found = assert_rule(einsum("bii->bi"), [floats(4, 4, 4)], [Sharded(0)], 4, 2)
     assert found is not None
-    assert found.outputs == (Rows(0),)
+    assert found.outputs == (Sharded(0),)
 
 
 @pytest.mark.parametrize(
@@ -193,16 +195,16 @@ def test_diagonals_beside_rows_are_cut() -> None:
 def test_other_axes_may_be_of_unknown_size(
     equation: str, first: Any, second: Any, output: Any
 ) -> None:
-    placed = Rows(0) if second[0] == 4 else REPLICATED
+    placed = Sharded(0) if second[0] == 4 else REPLICATED
     found = decision(
-        "Einsum", [(first, Rows(0)), (second, placed)], [output], equation=equation.encode()
+        "Einsum", [(first, Sharded(0)), (second, placed)], [output], equation=equation.encode()
     )
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Rows(0), placed), (Rows(0),))
+    assert (found.inputs, found.outputs) == ((Sharded(0), placed), (Sharded(0),))
 
 
 def test_derivatives_over_an_unknown_size_are_totals() -> None:
-    inputs = [((4, None, 2), Rows(0)), ((4, None, 3), Rows(0))]
+    inputs = [((4, None, 2), Sharded(0)), ((4, None, 3), Sharded(0))]
     found = decision("Einsum", inputs, [(2, 3)], equation=b"abc,abd->cd")
     assert found is not None
     assert found.outputs == (PARTIAL,)
@@ -210,7 +212,7 @@ def test_derivatives_over_an_unknown_size_are_totals() -> None:
 
 def test_rows_merged_with_an_unknown_size_are_multiplied_and_summed() -> None:
     """[rows * time, size], as a dense layer has them."""
-    merged = Rows(0, 1, None)
+    merged = Sharded(0, 1, None)
     forward = decision(
         "MatMul",
         [((None, 2), merged), ((2, 3), REPLICATED)],
@@ -232,7 +234,7 @@ def test_rows_merged_with_an_unknown_size_are_multiplied_and_summed() -> None:
 
 
 def test_the_number_of_axes_must_be_known() -> None:
-    inputs: list[tuple[Shape, Placement]] = [(None, Rows(0)), ((2, 3), REPLICATED)]
+    inputs: list[tuple[Shape, Placement]] = [(None, Sharded(0)), ((2, 3), REPLICATED)]
     assert decision("BatchMatMulV2", inputs, [None], adj_x=False, adj_y=False) is None
     assert decision("Einsum", inputs, [None], equation=b"...a,ab->...b") is None
 

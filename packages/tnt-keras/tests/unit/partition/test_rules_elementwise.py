@@ -10,12 +10,12 @@ import tensorflow as tf
 import test_rules_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
 
 from tnt_keras.partition.rules import elementwise
 from tnt_keras.partition.rules.registry import entry_of
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Shape, Sharded
 
 QUANTIZED_BY_CHANNEL = {
     f"FakeQuantWithMinMaxVarsPerChannel{derivative}" for derivative in ("", "Gradient")
@@ -88,7 +88,7 @@ def test_a_function_of_one_element_takes_rows_along_any_axis(name: str, kind: st
     whole = array(kind, 6, 3)
     make = raw(name, **ATTRIBUTES.get(name, {}))
     for rows in placements_of(whole, 3):
-        if isinstance(rows, Rows):
+        if isinstance(rows, Sharded):
             found = assert_rule(make, [whole], [rows], 3, 2)
             assert found is not None
             assert found.outputs == (rows,)
@@ -103,7 +103,7 @@ def test_a_function_of_two_elements_is_broadcast(name: str, kind: str) -> None:
 @pytest.mark.parametrize("name", OF_ONE_SHAPE.split())
 def test_a_function_of_two_elements_cuts_both(name: str) -> None:
     found = sweep(raw(name), [array("f", 3, 6), array("f", 3, 6)], 3, 2)
-    assert all(made for placed, made in found if any(isinstance(p, Rows) for p in placed))
+    assert all(made for placed, made in found if any(isinstance(p, Sharded) for p in placed))
 
 
 @st.composite
@@ -124,20 +124,20 @@ def broadcast_shapes(draw: st.DrawFn, num_rows: int, count: int) -> list[tuple[i
 def test_any_shapes_are_broadcast(
     name: str, count: int, data: st.DataObject, size: tuple[int, int]
 ) -> None:
-    num_rows, lanes = size
+    num_rows, replicas = size
     shapes = data.draw(broadcast_shapes(num_rows, count))
     arrays = [array("f", *shape) for shape in shapes]
     if name == "SelectV2":
         arrays[0] = arrays[0] > 0.5
     placements = [data.draw(st.sampled_from(placements_of(a, num_rows))) for a in arrays]
-    assert_rule(raw(name), arrays, placements, num_rows, lanes, is_ruled=None)
+    assert_rule(raw(name), arrays, placements, num_rows, replicas, is_ruled=None)
 
 
 @pytest.mark.parametrize(("layout", "value"), [("NHWC", (6, 3)), ("NCHW", (6, 3, 2, 2))])
 def test_a_bias_is_added_along_the_axis_of_the_channels(layout: str, value: Any) -> None:
     make = raw("BiasAdd", data_format=layout)
     found = sweep(make, [array("f", *value), array("f", 3)], 3, 2)
-    assert (Rows(0, 2), REPLICATED) in [placed for placed, made in found if made]
+    assert (Sharded(0, 2), REPLICATED) in [placed for placed, made in found if made]
 
 
 def test_a_bias_of_the_old_form_is_added_along_the_last_axis() -> None:
@@ -147,7 +147,7 @@ def test_a_bias_of_the_old_form_is_added_along_the_last_axis() -> None:
 @pytest.mark.parametrize("condition", [(), (3,), (3, 3)])
 def test_a_condition_may_be_a_vector_for_the_first_axis(condition: tuple[int, ...]) -> None:
     found = sweep(raw("Select"), [array("b", *condition), array("f", 3, 3), array("f", 3, 3)], 3, 2)
-    assert all(made for placed, made in found if placed[1:] == (Rows(0), Rows(0)))
+    assert all(made for placed, made in found if placed[1:] == (Sharded(0), Sharded(0)))
 
 
 def test_conditions_are_broadcast() -> None:
@@ -173,12 +173,12 @@ def test_ranges_of_quantization_are_for_all_elements() -> None:
     found += sweep(
         raw("FakeQuantWithMinMaxVarsGradient"), [value, value, low, high], 3, 2, replicated=[2, 3]
     )
-    assert all(made for placed, made in found if any(isinstance(p, Rows) for p in placed))
+    assert all(made for placed, made in found if any(isinstance(p, Sharded) for p in placed))
 
 
 def test_sums_of_many_are_cut_alike() -> None:
     found = sweep(add_n, [array("f", 3, 3)] * 3, 3, 2)
-    assert all(made for placed, made in found if Rows(0) in placed)
+    assert all(made for placed, made in found if Sharded(0) in placed)
 
 
 def add_n(*values: Any) -> Any:
@@ -187,7 +187,7 @@ def add_n(*values: Any) -> Any:
 
 def test_values_are_handed_on_as_they_are() -> None:
     value = array("f", 3, 3)
-    placements: list[Placement] = [Rows(1), PARTIAL, REPLICATED]
+    placements: list[Placement] = [Sharded(1), PARTIAL, REPLICATED]
     found = assert_rule(
         lambda *x: tf.raw_ops.IdentityN(input=list(x)), [value] * 3, placements, 3, 2
     )
@@ -197,43 +197,45 @@ def test_values_are_handed_on_as_they_are() -> None:
 
 @pytest.mark.parametrize("shape", [(3, 6), (None, 6)])
 def test_the_shape_is_ensured_beside_the_rows(shape: Any) -> None:
-    found = assert_rule(raw("EnsureShape", shape=shape), [array("f", 3, 6)], [Rows(0)], 3, 2)
+    found = assert_rule(raw("EnsureShape", shape=shape), [array("f", 3, 6)], [Sharded(0)], 3, 2)
     assert found is not None
     assert found.attributes["shape"].as_list() == [None, 6]
 
 
 def test_bits_are_read_anew_only_where_the_number_of_axes_stays() -> None:
     halves = array("f", 3, 2).astype(np.float16)
-    assert_rule(raw("Bitcast", type=tf.uint16), [halves], [Rows(0)], 3, 2)
-    assert_rule(raw("Bitcast", type=tf.uint8), [halves], [Rows(0)], 3, 2, is_ruled=False)
-    assert_rule(raw("Bitcast", type=tf.float32), [halves], [Rows(0)], 3, 2, is_ruled=False)
+    assert_rule(raw("Bitcast", type=tf.uint16), [halves], [Sharded(0)], 3, 2)
+    assert_rule(raw("Bitcast", type=tf.uint8), [halves], [Sharded(0)], 3, 2, is_ruled=False)
+    assert_rule(raw("Bitcast", type=tf.float32), [halves], [Sharded(0)], 3, 2, is_ruled=False)
 
 
 def test_pairs_of_rows_stay_rows_of_the_first() -> None:
     """[N, 1] against [1, N], both with rows: one is gathered, and the result is not."""
     first, second = array("f", 4, 1), array("f", 1, 4)
-    found = assert_rule(tf.subtract, [first, second], [Rows(0), Rows(1)], 4, 3)
+    found = assert_rule(tf.subtract, [first, second], [Sharded(0), Sharded(1)], 4, 3)
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Rows(0), REPLICATED), (Rows(0),))
+    assert (found.inputs, found.outputs) == ((Sharded(0), REPLICATED), (Sharded(0),))
 
 
 def test_the_smaller_value_is_gathered() -> None:
     small, large = array("f", 4, 1), array("f", 4, 4)
-    found = assert_rule(tf.subtract, [small, large], [Rows(0), Rows(1)], 4, 3)
+    found = assert_rule(tf.subtract, [small, large], [Sharded(0), Sharded(1)], 4, 3)
     assert found is not None
-    assert (found.inputs, found.outputs) == ((REPLICATED, Rows(1)), (Rows(1),))
+    assert (found.inputs, found.outputs) == ((REPLICATED, Sharded(1)), (Sharded(1),))
 
 
 def test_a_vector_belongs_to_the_last_axis_though_it_has_as_many_elements_as_rows() -> None:
-    found = assert_rule(tf.multiply, [array("f", 4, 4), array("f", 4)], [Rows(0), REPLICATED], 4, 2)
+    found = assert_rule(
+        tf.multiply, [array("f", 4, 4), array("f", 4)], [Sharded(0), REPLICATED], 4, 2
+    )
     assert found is not None
-    assert found.inputs == (Rows(0), REPLICATED)
+    assert found.inputs == (Sharded(0), REPLICATED)
 
 
 def test_comparisons_of_shapes_that_do_not_fit_are_not_cut() -> None:
     make = raw("Equal", incompatible_shape_error=False)
     arrays = [array("f", 4, 3), array("f", 4, 2)]
-    assert_rule(make, arrays, [Rows(0), Rows(0)], 4, 2, is_ruled=False)
+    assert_rule(make, arrays, [Sharded(0), Sharded(0)], 4, 2, is_ruled=False)
 
 
 # Totals
@@ -294,9 +296,9 @@ def test_totals_of_different_shapes_are_formed_before_they_are_added() -> None:
 
 
 def test_a_total_that_rows_are_added_to_is_formed() -> None:
-    found = assert_rule(tf.add, [array("f", 3, 3), array("f", 3)], [Rows(0), PARTIAL], 3, 2)
+    found = assert_rule(tf.add, [array("f", 3, 3), array("f", 3)], [Sharded(0), PARTIAL], 3, 2)
     assert found is not None
-    assert (found.inputs, found.outputs) == ((Rows(0), REPLICATED), (Rows(0),))
+    assert (found.inputs, found.outputs) == ((Sharded(0), REPLICATED), (Sharded(0),))
 
 
 @pytest.mark.parametrize("factor", [np.float32(0.5), np.asarray([1, 2, 3], np.float32)])
@@ -319,7 +321,7 @@ def test_a_total_times_or_by_known_numbers_is_a_total(factor: Any) -> None:
     [("Mul", np.inf), ("Mul", np.nan), ("RealDiv", 0), ("RealDiv", np.inf), ("DivNoNan", 0)],
 )
 def test_a_total_is_formed_before_it_meets_what_is_not_finite(name: str, number: float) -> None:
-    """Addends that are zero would become NaN, and so would the total."""
+    """Partial sums that are zero would become NaN, and so would the total."""
     arrays = [array("f", 3), np.float32(number)]
     assert_rule(
         raw(name), arrays, [PARTIAL, REPLICATED], 3, 2, is_ruled=False, constants=[False, True]
@@ -351,7 +353,7 @@ def test_only_sums_are_totals_that_functions_take() -> None:
 
 # Unknown sizes
 
-ROWS = Rows(0)
+ROWS = Sharded(0)
 
 
 @pytest.mark.parametrize(
@@ -379,11 +381,11 @@ def test_an_axis_of_unknown_size_is_not_cut_as_the_rows() -> None:
 
 
 def test_rows_in_blocks_of_unknown_size_fit_each_other() -> None:
-    rows = Rows(0, 1, None)
+    rows = Sharded(0, 1, None)
     found = decision("AddV2", [((None, 2), rows), ((None, 2), rows)], [(None, 2)])
     assert found is not None
     assert (found.inputs, found.outputs) == ((rows, rows), (rows,))
-    other = Rows(0, 2, None)
+    other = Sharded(0, 2, None)
     assert decision("AddV2", [((None, 2), rows), ((None, 2), other)], [(None, 2)]) is None
 
 
@@ -399,7 +401,9 @@ def test_the_number_of_axes_must_be_known_but_for_functions_of_one_element() -> 
 
 
 def test_what_spreads_aligns_axes_from_the_last() -> None:
-    spreading = {n for n in types_of(elementwise) if (e := entry_of(n)) is not None and e.spreads}
+    spreading = {
+        n for n in types_of(elementwise) if (e := entry_of(n)) is not None and e.is_pointwise
+    }
     for name in ["Mul", "AddV2", "RealDiv", "Cast", "SelectV2", "Exp", "ZerosLike"]:
         assert name in spreading
     assert not spreading & {"BiasAdd", "BiasAddV1", "Select", "Bitcast", "EnsureShape"}

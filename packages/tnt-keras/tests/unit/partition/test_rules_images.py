@@ -1,4 +1,4 @@
-"""Operations on batches of images: in lanes they give what they give whole."""
+"""Operations on batches of images: in replicas they give what they give whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, types_of
-from step_lanes import assert_lanes, gathered
+from step_replicas import assert_replicas, gathered
 from test_rules_elementwise import QUANTIZED_BY_CHANNEL
 
 from tnt_keras.partition.operations import definition
 from tnt_keras.partition.rules import images
-from tnt_keras.partition.value import REPLICATED, Placement, Rows, Shape
+from tnt_keras.partition.value import REPLICATED, Placement, Shape, Sharded
 
 EXAMPLES = max(settings().max_examples // 10, 1)
 STEP = {"strides": [1] * 4, "padding": "SAME"}
@@ -381,7 +381,7 @@ def sizes_for(num_rows: int, blocks: int) -> Sizes:
 def placements_for(array: Any, num_rows: int) -> st.SearchStrategy[Placement]:
     """Any placement, those along axis 0 more often."""
     found = placements_of(array, num_rows)
-    first = [p for p in found if isinstance(p, Rows) and p.axis == 0]
+    first = [p for p in found if isinstance(p, Sharded) and p.axis == 0]
     return st.sampled_from(first or found) | st.sampled_from(found)
 
 
@@ -399,12 +399,12 @@ def test_each_operation_with_a_rule_is_tested() -> None:
 @pytest.mark.parametrize("case", CASES, ids=name_of)
 @settings(max_examples=EXAMPLES)
 @given(st.data())
-def test_lanes_give_the_whole_result_however_inputs_are_placed(case: Case, data: Any) -> None:
-    num_rows, lanes = data.draw(st.sampled_from(SIZES))
+def test_replicas_give_the_whole_result_however_inputs_are_placed(case: Case, data: Any) -> None:
+    num_rows, replicas = data.draw(st.sampled_from(SIZES))
     sizes = sizes_for(num_rows, data.draw(st.sampled_from([0, 1, 2, 4])))
     inputs = case.inputs(sizes)
     placements = [data.draw(placements_for(x, num_rows)) for x in inputs]
-    assert_rule(case.make(sizes), inputs, placements, num_rows, lanes, is_ruled=None, rtol=1e-4)
+    assert_rule(case.make(sizes), inputs, placements, num_rows, replicas, is_ruled=None, rtol=1e-4)
 
 
 @pytest.mark.parametrize("case", CASES, ids=name_of)
@@ -413,7 +413,7 @@ def test_rows_along_an_axis_that_is_as_long_as_the_batch_are_no_batch(case: Case
     inputs = case.inputs(sizes)
     for axis in range(1, np.ndim(inputs[case.batches[0]])):
         placements = [
-            Rows(axis)
+            Sharded(axis)
             if i in case.batches and np.ndim(x) > axis and x.shape[axis] == 3
             else REPLICATED
             for i, x in enumerate(inputs)
@@ -430,32 +430,32 @@ def test_rows_of_the_batch_stay_where_they_are(case: Case, outer: int) -> None:
         blocks(case, outer, len(x) // 5) if i in case.batches else REPLICATED
         for i, x in enumerate(inputs)
     ]
-    found = assert_rule(case.make(sizes), inputs, before, num_rows=5, lanes=3, rtol=1e-4)
+    found = assert_rule(case.make(sizes), inputs, before, num_rows=5, replicas=3, rtol=1e-4)
     assert found is not None
     assert list(found.inputs) == before
     assert found.outputs[0] != REPLICATED
 
 
-def blocks(case: Case, outer: int, multiple: int) -> Rows:
+def blocks(case: Case, outer: int, multiple: int) -> Sharded:
     """Rows in so many whole batches; places of a block are whole batches, too."""
     outer = 4 * outer if case.type == "BatchToSpaceND" else outer
-    return Rows(0, outer, multiple // outer)
+    return Sharded(0, outer, multiple // outer)
 
 
 def test_a_filter_of_as_many_rows_as_the_batch_is_no_batch() -> None:
     sizes = Sizes.all_equal(4)
     inputs = [sizes.images, sizes.filter]
     convolution = raw("Conv2D", **STEP)
-    assert_rule(convolution, inputs, [REPLICATED, Rows(0)], 4, 2, is_ruled=False)
-    found = assert_rule(convolution, inputs, [Rows(0), Rows(0)], 4, 2)
+    assert_rule(convolution, inputs, [REPLICATED, Sharded(0)], 4, 2, is_ruled=False)
+    found = assert_rule(convolution, inputs, [Sharded(0), Sharded(0)], 4, 2)
     assert found is not None
-    assert found.inputs == (Rows(0), REPLICATED)
+    assert found.inputs == (Sharded(0), REPLICATED)
 
 
 @pytest.mark.parametrize("data_format", [b"NHWC", b"NCHW"])
 def test_rows_are_neither_channels_nor_height(data_format: bytes) -> None:
     for axis in range(4):
-        images_and_filter: Inputs = [((8, 8, 8, 8), Rows(axis)), ((3, 3, 8, 8), REPLICATED)]
+        images_and_filter: Inputs = [((8, 8, 8, 8), Sharded(axis)), ((3, 3, 8, 8), REPLICATED)]
         found = decision("Conv2D", images_and_filter, [(8, 8, 8, 8)], data_format=data_format)
         assert (found is not None) == (axis == 0)
 
@@ -470,7 +470,7 @@ def test_height_and_width_that_equal_the_number_of_rows_are_not_counted() -> Non
     sizes = Sizes.all_equal(4)
     inputs = [vector(4, 4), sizes.filter, sizes.results]
     gradient = raw("Conv2DBackpropInput", **STEP)
-    found = assert_rule(gradient, inputs, [REPLICATED, REPLICATED, Rows(0)], 4, 2)
+    found = assert_rule(gradient, inputs, [REPLICATED, REPLICATED, Sharded(0)], 4, 2)
     assert found is not None
     assert found.counts_rows == {0: [False, False]}
 
@@ -479,38 +479,38 @@ def test_sizes_of_images_need_not_be_known() -> None:
     shapes: Inputs = [
         ((4,), REPLICATED),
         ((3, 3, 2, 5), REPLICATED),
-        ((8, None, None, 5), Rows(0, 2, 1)),
+        ((8, None, None, 5), Sharded(0, 2, 1)),
     ]
     found = decision("Conv2DBackpropInput", shapes, [(8, None, None, 2)])
     assert found is not None
     assert found.counts_rows == {0: [True, False, False, False]}
-    assert decision("MaxPool", [((8, None, None, 2), Rows(0))], [(8, None, None, 2)]) is not None
-    of_any_size: Inputs = [((None, None, None, 2), Rows(0, 1, None))]
+    assert decision("MaxPool", [((8, None, None, 2), Sharded(0))], [(8, None, None, 2)]) is not None
+    of_any_size: Inputs = [((None, None, None, 2), Sharded(0, 1, None))]
     assert decision("MaxPool", of_any_size, [(None, None, None, 2)]) is not None
 
 
 def test_without_the_number_of_sizes_there_is_no_telling_which_of_them_counts_rows() -> None:
-    shapes: Inputs = [((None,), REPLICATED), ((3, 3, 2, 5), REPLICATED), ((8, 6, 6, 5), Rows(0))]
+    shapes: Inputs = [((None,), REPLICATED), ((3, 3, 2, 5), REPLICATED), ((8, 6, 6, 5), Sharded(0))]
     assert decision("Conv2DBackpropInput", shapes, [(8, None, None, 2)]) is None
 
 
 def test_images_of_which_only_the_size_is_read_may_be_others() -> None:
     gradient, one_image = Sizes(8).images, Sizes(1).images[:, :3]
-    placements: list[Placement] = [Rows(0), REPLICATED]
+    placements: list[Placement] = [Sharded(0), REPLICATED]
     assert_rule(raw("ResizeBilinearGrad"), [gradient, one_image], placements, 8, 3, is_ruled=False)
 
 
 def test_one_transform_for_eight_images_is_not_cut_and_eight_are() -> None:
     warp = raw("ImageProjectiveTransformV2", interpolation="NEAREST")
-    for transforms, placement in [(fractions(1, 8), REPLICATED), (fractions(8, 8), Rows(0))]:
+    for transforms, placement in [(fractions(1, 8), REPLICATED), (fractions(8, 8), Sharded(0))]:
         inputs = [Sizes(8).images, transforms, vector(3, 3)]
-        found = assert_rule(warp, inputs, [Rows(0), REPLICATED, REPLICATED], 8, 3)
+        found = assert_rule(warp, inputs, [Sharded(0), REPLICATED, REPLICATED], 8, 3)
         assert found is not None
         assert found.inputs[1] == placement
 
 
 def test_an_unknown_number_of_transforms_is_not_guessed() -> None:
-    shapes: Inputs = [((8, 6, 6, 3), Rows(0)), ((None, 8), REPLICATED), ((2,), REPLICATED)]
+    shapes: Inputs = [((8, 6, 6, 3), Sharded(0)), ((None, 8), REPLICATED), ((2,), REPLICATED)]
     assert decision("ImageProjectiveTransformV2", shapes, [(8, 3, 3, 3)]) is None
 
 
@@ -518,16 +518,16 @@ def test_positions_that_are_counted_through_the_batch_are_not_cut() -> None:
     sizes = Sizes(6)
     attributes = {**sizes.windows, "include_batch_in_index": True}
     pool = raw("MaxPoolWithArgmax", **attributes)
-    assert_rule(pool, [sizes.images], [Rows(0)], 6, 2, is_ruled=False)
+    assert_rule(pool, [sizes.images], [Sharded(0)], 6, 2, is_ruled=False)
     positions = np.asarray(pool(sizes.images)[1])
     back = raw("MaxPoolGradWithArgmax", **attributes)
     inputs = [sizes.images, sizes.images, positions]
-    assert_rule(back, inputs, [Rows(0)] * 3, 6, 2, is_ruled=False)
+    assert_rule(back, inputs, [Sharded(0)] * 3, 6, 2, is_ruled=False)
 
 
 @pytest.mark.parametrize("batch_dims", [0, 1, 2])
 def test_a_convolution_without_a_batch_has_no_rows(batch_dims: int) -> None:
-    shapes: Inputs = [((8, 8, 8, 8), Rows(0)), ((3, 3, 8, 8), REPLICATED)]
+    shapes: Inputs = [((8, 8, 8, 8), Sharded(0)), ((3, 3, 8, 8), REPLICATED)]
     found = decision("Conv", shapes, [(8, 8, 8, 8)], batch_dims=batch_dims)
     assert (found is not None) == (batch_dims > 0)
 
@@ -535,19 +535,19 @@ def test_a_convolution_without_a_batch_has_no_rows(batch_dims: int) -> None:
 def test_contrast_is_that_of_whole_images() -> None:
     pictures = fractions(2, 6, 6, 6, 3)
     for axis in range(1, 4):
-        placements: list[Placement] = [Rows(axis), REPLICATED]
+        placements: list[Placement] = [Sharded(axis), REPLICATED]
         inputs = [pictures, np.float32(0.5)]
         assert_rule(raw("AdjustContrastv2"), inputs, placements, 6, 3, is_ruled=axis == 1)
 
 
 def test_places_of_a_block_are_whole_batches_and_back() -> None:
     block, no_padding = vector(2, 2), np.zeros([2, 2], np.int32)
-    for rows in [Rows(0, 1, 2), Rows(0, 2, 1)]:
+    for rows in [Sharded(0, 1, 2), Sharded(0, 2, 1)]:
         inputs = [Sizes(10).images, block, no_padding]
         placements: list[Placement] = [rows, REPLICATED, REPLICATED]
         found = assert_rule(raw("SpaceToBatchND"), inputs, placements, 5, 3)
         assert found is not None
-        assert found.outputs == (Rows(0, 4 * rows.outer, rows.inner),)
+        assert found.outputs == (Sharded(0, 4 * rows.outer, rows.inner),)
         inputs, placements = (
             [Sizes(40).images, block, no_padding],
             [*found.outputs, *placements[1:]],
@@ -559,20 +559,20 @@ def test_places_of_a_block_are_whole_batches_and_back() -> None:
 
 def test_a_batch_that_is_split_into_places_of_a_block_is_not_cut() -> None:
     inputs = [Sizes(20).images, vector(2, 2), np.zeros([2, 2], np.int32)]
-    for rows in [Rows(0, 1, 4), Rows(0, 2, 2)]:
+    for rows in [Sharded(0, 1, 4), Sharded(0, 2, 2)]:
         placements: list[Placement] = [rows, REPLICATED, REPLICATED]
         assert_rule(raw("BatchToSpaceND"), inputs, placements, 5, 3, is_ruled=False)
 
 
 def test_a_block_that_is_not_known_is_not_guessed() -> None:
-    shapes: Inputs = [((8, 6, 6, 3), Rows(0)), ((2,), REPLICATED), ((2, 2), REPLICATED)]
+    shapes: Inputs = [((8, 6, 6, 3), Sharded(0)), ((2,), REPLICATED), ((2, 2), REPLICATED)]
     assert decision("SpaceToBatchND", shapes, [(32, 3, 3, 3)]) is None
 
 
 @pytest.mark.parametrize("name", STATISTICS)
 def test_statistics_of_a_batch_need_all_rows_forward_and_backward(name: str) -> None:
     count = len(definition(name).input_arg)
-    shapes: Inputs = [((8, 6, 6, 8), Rows(0))] * 2 + [((8,), REPLICATED)] * (count - 2)
+    shapes: Inputs = [((8, 6, 6, 8), Sharded(0))] * 2 + [((8,), REPLICATED)] * (count - 2)
     outputs = [(8, 6, 6, 8)] * len(definition(name).output_arg)
     for is_training in [False, True]:
         found = decision(name, shapes, outputs, is_training=is_training)
@@ -592,8 +592,8 @@ def test_no_images_are_gathered_in_a_step_whatever_their_height() -> None:
         return tape.gradient(total, [pictures, *weights])
 
     batches = [[whole_numbers(7, height, 8, 3)] for height in (6, 9)]
-    assert gathered(assert_lanes(gradients, batches[0], lanes=[1, 3], rtol=1e-4)) == []
-    step = assert_lanes(gradients, *batches, lanes=[1, 3], unknown={0: [1]}, rtol=1e-4)
+    assert gathered(assert_replicas(gradients, batches[0], replicas=[1, 3], rtol=1e-4)) == []
+    step = assert_replicas(gradients, *batches, replicas=[1, 3], unknown={0: [1]}, rtol=1e-4)
     assert gathered(step) == []
 
 
@@ -609,12 +609,12 @@ def test_channels_of_rows_with_filters_of_their_own_are_cut_with_their_filters(
     images = whole_numbers(2, 6, 4, blocks * CHANNELS)
     if kind == "Conv2D":
         filters, results = whole_numbers(3, 2, 3, blocks * RESULTS), RESULTS
-        of_filters = Rows(3, outer, RESULTS)
+        of_filters = Sharded(3, outer, RESULTS)
     else:
         filters, results = whole_numbers(3, 2, blocks * CHANNELS, 2), 2 * CHANNELS
-        of_filters = Rows(2, outer, CHANNELS)
+        of_filters = Sharded(2, outer, CHANNELS)
     derivative = whole_numbers(2, 6, 4, blocks * results)
-    of_images, of_results = Rows(3, outer, CHANNELS), Rows(3, outer, results)
+    of_images, of_results = Sharded(3, outer, CHANNELS), Sharded(3, outer, results)
     backwards = f"{kind}Backprop"
     for name, inputs, placements, output in (
         (kind, [images, filters], [of_images, of_filters], of_results),
@@ -631,12 +631,12 @@ def test_channels_of_rows_with_filters_of_their_own_are_cut_with_their_filters(
             of_filters,
         ),
     ):
-        found = assert_rule(raw(name, **STEP), inputs, placements, num_rows, lanes=3)
+        found = assert_rule(raw(name, **STEP), inputs, placements, num_rows, replicas=3)
         assert found is not None
         assert found.outputs == (output,)
 
 
 def test_a_group_of_channels_of_several_rows_is_not_cut() -> None:
     images, filters = whole_numbers(1, 6, 4, 4 * 3), whole_numbers(3, 2, 6, 4)
-    placements: list[Placement] = [Rows(3, 1, 3), Rows(3)]
+    placements: list[Placement] = [Sharded(3, 1, 3), Sharded(3)]
     assert_rule(raw("Conv2D", **STEP), [images, filters], placements, 4, 2, is_ruled=False)

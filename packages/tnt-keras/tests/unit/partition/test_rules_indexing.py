@@ -11,9 +11,17 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, number, numbers
-from rule_lanes import all_rows_placements, assert_rule
+from rule_replicas import all_rows_placements, assert_rule
 
-from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Partial, Placement, Rows, Value
+from tnt_keras.partition.value import (
+    HANDLE,
+    PARTIAL,
+    REPLICATED,
+    Partial,
+    Placement,
+    Sharded,
+    Value,
+)
 
 raw = tf.raw_ops
 N = 6
@@ -37,7 +45,7 @@ def sizes(choice: st.DataObject, layout: Layout, rank: int) -> list[int]:
 
 
 @given(layouts(), st.data())
-def test_slices_are_gathered_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_slices_are_gathered_in_replicas(layout: Layout, choice: st.DataObject) -> None:
     rank = len(layout.shape)
     axis = choice.draw(st.integers(0, rank - 1))
     batch = choice.draw(st.integers(0, axis))
@@ -54,7 +62,7 @@ def test_slices_are_gathered_in_lanes(layout: Layout, choice: st.DataObject) -> 
             REPLICATED,
         ],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
 
@@ -62,18 +70,26 @@ def test_slices_are_gathered_in_lanes(layout: Layout, choice: st.DataObject) -> 
 @pytest.mark.parametrize(
     ("params", "where", "indices", "rows", "axis", "batch", "expected"),
     [
-        ((7, 3), REPLICATED, (N, 4), Rows(0), 0, 0, Rows(0)),  # an embedding
-        ((7, 3), REPLICATED, (4, N), Rows(1), 0, 0, Rows(1)),
-        ((7, 3), PARTIAL, (N, 4), Rows(0), 0, 0, Rows(0)),
-        ((2, 7, 3), REPLICATED, (N, 4), Rows(0), 1, 0, Rows(1)),
-        ((N, 7, 3), Rows(0), (4,), REPLICATED, 1, 0, Rows(0)),
-        ((7, N), Rows(1), (4, 4), REPLICATED, 0, 0, Rows(2)),
-        ((N, 7, 3), Rows(0), (N, 4), Rows(0), 1, 1, Rows(0)),  # positions of each row
-        ((N, 7, 3), Rows(0), (N, 4), REPLICATED, 1, 1, Rows(0)),
-        ((N, 7, 3), REPLICATED, (N, 4), Rows(0), 1, 1, Rows(0)),
-        ((7, N), Rows(1), (4,), PARTIAL, 0, 0, Rows(1)),
-        ((N, 3), Rows(0), (N,), Rows(0), 0, 0, Rows(0)),  # rows by position: `params` are gathered
-        ((N, 3), Rows(0), (4,), REPLICATED, 0, 0, None),
+        ((7, 3), REPLICATED, (N, 4), Sharded(0), 0, 0, Sharded(0)),  # an embedding
+        ((7, 3), REPLICATED, (4, N), Sharded(1), 0, 0, Sharded(1)),
+        ((7, 3), PARTIAL, (N, 4), Sharded(0), 0, 0, Sharded(0)),
+        ((2, 7, 3), REPLICATED, (N, 4), Sharded(0), 1, 0, Sharded(1)),
+        ((N, 7, 3), Sharded(0), (4,), REPLICATED, 1, 0, Sharded(0)),
+        ((7, N), Sharded(1), (4, 4), REPLICATED, 0, 0, Sharded(2)),
+        ((N, 7, 3), Sharded(0), (N, 4), Sharded(0), 1, 1, Sharded(0)),  # positions of each row
+        ((N, 7, 3), Sharded(0), (N, 4), REPLICATED, 1, 1, Sharded(0)),
+        ((N, 7, 3), REPLICATED, (N, 4), Sharded(0), 1, 1, Sharded(0)),
+        ((7, N), Sharded(1), (4,), PARTIAL, 0, 0, Sharded(1)),
+        (
+            (N, 3),
+            Sharded(0),
+            (N,),
+            Sharded(0),
+            0,
+            0,
+            Sharded(0),
+        ),  # rows by position: `params` are gathered
+        ((N, 3), Sharded(0), (4,), REPLICATED, 0, 0, None),
         ((7, 3), PARTIAL, (4,), REPLICATED, 0, 0, PARTIAL),
     ],
 )
@@ -106,10 +122,10 @@ def test_gathered_slices_have_rows_where_params_or_indices_have_them(
 
 def test_gathered_slices_may_have_unknown_axes() -> None:
     for params, where, indices, rows, axis, batch, expected in (
-        ((7, 3), REPLICATED, (N, None), Rows(0), 0, 0, Rows(0)),
-        ((7, 3), REPLICATED, (None,), Rows(0, 1, None), 0, 0, Rows(0, 1, None)),
-        ((N, None, 3), Rows(0), (N, None), Rows(0), 1, 1, Rows(0)),
-        ((N, None, 3), Rows(0), (None,), REPLICATED, 1, 0, Rows(0)),
+        ((7, 3), REPLICATED, (N, None), Sharded(0), 0, 0, Sharded(0)),
+        ((7, 3), REPLICATED, (None,), Sharded(0, 1, None), 0, 0, Sharded(0, 1, None)),
+        ((N, None, 3), Sharded(0), (N, None), Sharded(0), 1, 1, Sharded(0)),
+        ((N, None, 3), Sharded(0), (None,), REPLICATED, 1, 0, Sharded(0)),
     ):
         inputs = [data(params, where), data(indices, rows), number(axis)]
         shape = (None,) * (len(params) + len(indices) - 1 - batch)
@@ -119,7 +135,9 @@ def test_gathered_slices_may_have_unknown_axes() -> None:
 
 
 @given(layouts(), st.data())
-def test_slices_at_coordinates_are_gathered_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_slices_at_coordinates_are_gathered_in_replicas(
+    layout: Layout, choice: st.DataObject
+) -> None:
     depth = choice.draw(st.integers(1, len(layout.shape)))
     shape = sizes(choice, layout, choice.draw(st.integers(0, 2)))
     coordinates = [positions(choice, shape, layout.shape[axis]) for axis in range(depth)]
@@ -132,7 +150,7 @@ def test_slices_at_coordinates_are_gathered_in_lanes(layout: Layout, choice: st.
             anywhere(choice, indices.shape, layout.num_rows),
         ],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
 
@@ -140,12 +158,12 @@ def test_slices_at_coordinates_are_gathered_in_lanes(layout: Layout, choice: st.
 @pytest.mark.parametrize(
     ("where", "rows", "expected"),
     [
-        (REPLICATED, Rows(0), Rows(0)),
-        (PARTIAL, Rows(0), Rows(0)),
-        (Rows(1), REPLICATED, Rows(1)),
+        (REPLICATED, Sharded(0), Sharded(0)),
+        (PARTIAL, Sharded(0), Sharded(0)),
+        (Sharded(1), REPLICATED, Sharded(1)),
         (PARTIAL, REPLICATED, PARTIAL),
-        (Rows(0), Rows(0), Rows(0)),
-        (Rows(0), REPLICATED, None),
+        (Sharded(0), Sharded(0), Sharded(0)),
+        (Sharded(0), REPLICATED, None),
     ],
 )
 def test_coordinates_with_rows_give_rows(where: Any, rows: Any, expected: Placement | None) -> None:
@@ -156,8 +174,8 @@ def test_coordinates_with_rows_give_rows(where: Any, rows: Any, expected: Placem
     assert (decision and decision.outputs[0]) == expected
 
 
-@pytest.mark.parametrize("rows", [Rows(0), Rows(1), Rows(1, 2, 1)])
-def test_rows_of_indices_are_rows_of_what_is_read_from_a_variable(rows: Rows) -> None:
+@pytest.mark.parametrize("rows", [Sharded(0), Sharded(1), Sharded(1, 2, 1)])
+def test_rows_of_indices_are_rows_of_what_is_read_from_a_variable(rows: Sharded) -> None:
     handle = Value(HANDLE, (), tf.resource)
     indices = data((2 * N, 2 * N, None), rows)
     for kind, attributes in (("ResourceGather", {"batch_dims": 0}), ("ResourceGatherNd", {})):
@@ -169,14 +187,14 @@ def test_rows_of_indices_are_rows_of_what_is_read_from_a_variable(rows: Rows) ->
 
 def test_axes_of_a_variable_are_not_cut() -> None:
     handle = Value(HANDLE, (), tf.resource)
-    indices = data((N, N), Rows(0))
+    indices = data((N, N), Sharded(0))
     assert asked("ResourceGather", [handle, indices], [None], N, batch_dims=1) is None
-    indices = data((N, N), Rows(1))
+    indices = data((N, N), Sharded(1))
     assert asked("ResourceGatherNd", [handle, indices], [None], N) is None
 
 
 @given(layouts(), st.data())
-def test_indices_become_one_hot_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_indices_become_one_hot_in_replicas(layout: Layout, choice: st.DataObject) -> None:
     decision = assert_rule(
         lambda i, d, on, off: raw.OneHot(
             indices=i, depth=d, on_value=on, off_value=off,
@@ -185,7 +203,7 @@ def test_indices_become_one_hot_in_lanes(layout: Layout, choice: st.DataObject) 
         [positions(choice, layout.shape, layout.num_rows), np.int32(layout.num_rows), 5.0, 2.0],
         [layout.rows, REPLICATED, PARTIAL, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
     )  # fmt: skip
     assert decision is not None
 
@@ -200,8 +218,8 @@ SEGMENTS = [
 
 @pytest.mark.parametrize("make", SEGMENTS)
 @given(layouts(), st.data())
-def test_segments_are_reduced_in_lanes(make: Any, layout: Layout, choice: st.DataObject) -> None:
-    """Also those of which a lane, or no lane, has a row; slices with a negative number are left."""
+def test_segments_are_reduced_in_replicas(make: Any, layout: Layout, choice: st.DataObject) -> None:
+    """Also those of which one or no replica has a row; slices with a negative number are left."""
     rank = len(layout.shape)
     shape = layout.shape[: choice.draw(st.integers(0, rank))]
     num_segments = choice.draw(st.sampled_from([layout.num_rows, 3]))
@@ -219,7 +237,7 @@ def test_segments_are_reduced_in_lanes(make: Any, layout: Layout, choice: st.Dat
             REPLICATED,
         ],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
 
@@ -227,10 +245,14 @@ def test_segments_are_reduced_in_lanes(make: Any, layout: Layout, choice: st.Dat
 @pytest.mark.parametrize(
     ("make", "reduction"), list(zip(SEGMENTS, ["sum", "prod", "max", "min"], strict=True))
 )
-def test_rows_of_segments_give_one_operand_for_each_lane(make: Any, reduction: str) -> None:
+def test_rows_of_segments_give_one_operand_for_each_replica(make: Any, reduction: str) -> None:
     values = np.array([1, -2, np.inf, -np.inf, 3, np.finfo(np.float32).min], np.float32)
     segments = np.array([0, 0, 1, 2, 0, 4], np.int32)
-    for where, ids in ((Rows(0), Rows(0)), (Rows(0), REPLICATED), (REPLICATED, Rows(0))):
+    for where, ids in (
+        (Sharded(0), Sharded(0)),
+        (Sharded(0), REPLICATED),
+        (REPLICATED, Sharded(0)),
+    ):
         decision = assert_rule(
             lambda d, s, n: make(data=d, segment_ids=s, num_segments=n),
             [values, segments, np.array(5)],
@@ -239,7 +261,7 @@ def test_rows_of_segments_give_one_operand_for_each_lane(make: Any, reduction: s
             4,
         )
         assert decision is not None
-        assert decision.inputs[:2] == (Rows(0), Rows(0))
+        assert decision.inputs[:2] == (Sharded(0), Sharded(0))
         assert decision.outputs == (Partial(reduction),)
 
 
@@ -248,12 +270,12 @@ def test_slices_of_segments_keep_their_rows() -> None:
     decision = assert_rule(
         lambda d, s, n: raw.UnsortedSegmentSum(data=d, segment_ids=s, num_segments=n),
         [values, np.zeros((4, 3), np.int32), np.array(2)],
-        [Rows(2), REPLICATED, REPLICATED],
+        [Sharded(2), REPLICATED, REPLICATED],
         N,
         4,
     )
     assert decision is not None
-    assert decision.outputs == (Rows(1),)
+    assert decision.outputs == (Sharded(1),)
 
 
 def test_complex_segments_have_a_sum_alone() -> None:
@@ -263,7 +285,7 @@ def test_complex_segments_have_a_sum_alone() -> None:
         assert_rule(
             lambda d, s, n, make=make: make(data=d, segment_ids=s, num_segments=n),
             [values, segments, np.array(2)],
-            [Rows(0), Rows(0), REPLICATED],
+            [Sharded(0), Sharded(0), REPLICATED],
             N,
             3,
             is_ruled=is_ruled,
@@ -285,10 +307,10 @@ def test_how_many_sorted_segments_there_are_depends_on_all_rows(make: Any) -> No
     values = numbers((N, N))
     segments = lambda d, s: make(data=d, segment_ids=s)  # noqa: E731
     for ids in (np.array([0, 0, 1, 1, 3, 3], np.int32), np.arange(N, dtype=np.int32)):
-        assert_rule(segments, [values, ids], [Rows(1), REPLICATED], N, 4)
-        assert_rule(segments, [values, ids], [Rows(1), Rows(0)], N, 4)
-        assert_rule(segments, [values, ids], [Rows(0), REPLICATED], N, 4, is_ruled=False)
-        assert_rule(segments, [values, ids], [Rows(0), Rows(0)], N, 4, is_ruled=False)
+        assert_rule(segments, [values, ids], [Sharded(1), REPLICATED], N, 4)
+        assert_rule(segments, [values, ids], [Sharded(1), Sharded(0)], N, 4)
+        assert_rule(segments, [values, ids], [Sharded(0), REPLICATED], N, 4, is_ruled=False)
+        assert_rule(segments, [values, ids], [Sharded(0), Sharded(0)], N, 4, is_ruled=False)
 
 
 @st.composite
@@ -309,14 +331,14 @@ def scatters(draw: st.DrawFn) -> Any:
 
 
 @given(scatters())
-def test_updates_are_scattered_in_lanes(case: Any) -> None:
+def test_updates_are_scattered_in_replicas(case: Any) -> None:
     layout, coordinates, updates, places = case
     assert_rule(
         lambda i, u, s: raw.ScatterNd(indices=i, updates=u, shape=s),
         [coordinates, updates, np.array(layout.shape, np.int32)],
         [places[1], places[2], REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
 
@@ -324,19 +346,19 @@ def test_updates_are_scattered_in_lanes(case: Any) -> None:
 @pytest.mark.parametrize(
     ("coordinates", "updates", "expected"),
     [
-        (Rows(0), Rows(0), PARTIAL),
-        (Rows(0), REPLICATED, PARTIAL),
-        (REPLICATED, Rows(0), PARTIAL),
-        (REPLICATED, Rows(1), Rows(1)),
-        (Rows(1), REPLICATED, None),
+        (Sharded(0), Sharded(0), PARTIAL),
+        (Sharded(0), REPLICATED, PARTIAL),
+        (REPLICATED, Sharded(0), PARTIAL),
+        (REPLICATED, Sharded(1), Sharded(1)),
+        (Sharded(1), REPLICATED, None),
     ],
 )
 def test_scattered_rows_are_added_up_and_scattered_slices_keep_rows(
     coordinates: Any, updates: Any, expected: Placement | None
 ) -> None:
-    where = np.zeros((1, 1), np.int32) if expected == Rows(1) else np.arange(N)[:, None] % 3
+    where = np.zeros((1, 1), np.int32) if expected == Sharded(1) else np.arange(N)[:, None] % 3
     where = where.astype(np.int32)
-    if coordinates == Rows(1):
+    if coordinates == Sharded(1):
         where = np.zeros((N, N), np.int32)
     values = numbers((len(where), N)) if expected is not None else numbers((N,))
     shape = (4, N) if expected is not None else (1,) * N
@@ -357,7 +379,7 @@ def test_scattered_booleans_and_strings_are_no_total() -> None:
         assert_rule(
             lambda i, u, s: raw.ScatterNd(indices=i, updates=u, shape=s),
             [where, values, np.array([N], np.int32)],
-            [Rows(0), Rows(0), REPLICATED],
+            [Sharded(0), Sharded(0), REPLICATED],
             N,
             3,
             is_ruled=False,
@@ -375,24 +397,24 @@ def test_scattered_booleans_and_strings_are_no_total() -> None:
     ],
 )
 @given(scatters())
-def test_slices_of_a_tensor_are_updated_in_lanes(make: Any, case: Any) -> None:
+def test_slices_of_a_tensor_are_updated_in_replicas(make: Any, case: Any) -> None:
     layout, coordinates, updates, places = case
     decision = assert_rule(
         lambda t, i, u: make(tensor=t, indices=i, updates=u),
         [layout.array(), coordinates, updates],
         places,
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
     depth = coordinates.shape[-1]
-    if isinstance(places[0], Rows):
+    if isinstance(places[0], Sharded):
         assert (decision is not None) or places[0].axis < depth
 
 
 def test_a_number_of_segments_that_depends_on_rows_gives_no_rows() -> None:
     value, ids = data((4,), REPLICATED), integers(0, 1, 0, 1)
-    for placement in (PARTIAL, Rows(0), Partial("max")):
+    for placement in (PARTIAL, Sharded(0), Partial("max")):
         count = integers(2).placed(placement)
         assert asked("UnsortedSegmentSum", [value, ids, count], [(2,)], N) is None
         assert asked("ScatterNd", [ids, value, count], [(2,)], N) is None

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 from rule_sweep import decision, raw, sweep
 
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Rows
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Sharded
 
 OF_ONE = """
 Cholesky LogMatrixDeterminant Lu MatrixDeterminant MatrixInverse MatrixLogarithm
@@ -39,7 +39,7 @@ def assert_only_batches_are_cut(found: Any, batch: int) -> None:
     """All decisions of a sweep are along the first axes of the first input."""
     for placed, made in found:
         match placed[0]:
-            case Rows(axis):
+            case Sharded(axis):
                 assert (made is not None) == (axis < batch), (placed, made)
 
 
@@ -50,14 +50,14 @@ def test_each_matrix_has_a_result_of_its_own(name: str) -> None:
     if name == "MatrixLogarithm":
         value = value.astype(np.complex64)
     assert_only_batches_are_cut(sweep(make, [value], ROWS, 2, rtol=1e-4), batch=1)
-    assert_rule(make, [value[0]], [Rows(0)], ROWS, 2, is_ruled=False)
+    assert_rule(make, [value[0]], [Sharded(0)], ROWS, 2, is_ruled=False)
 
 
 @pytest.mark.parametrize("name", OF_TWO.split())
 def test_two_matrices_are_cut_along_their_batch(name: str) -> None:
     found = sweep(raw(name), [definite(ROWS), floats(ROWS, ROWS, ROWS)], ROWS, 2, rtol=1e-4)
     for placed, made in found:
-        assert (made is not None) == (Rows(0) in placed)
+        assert (made is not None) == (Sharded(0) in placed)
 
 
 @pytest.mark.parametrize("name", ["MatrixTriangularSolve", "BandedTriangularSolve"])
@@ -65,16 +65,16 @@ def test_two_matrices_are_cut_along_their_batch(name: str) -> None:
 def test_batches_are_aligned_from_the_last_axis(name: str, batches: Any) -> None:
     matrix, right = definite(*batches[0]), floats(*batches[1], ROWS, 2)
     found = dict(sweep(raw(name), [matrix, right], ROWS, 2, rtol=1e-4))
-    made = found[REPLICATED, Rows(0)]
+    made = found[REPLICATED, Sharded(0)]
     assert made is not None
     rank = max(map(len, batches))
-    assert made.outputs == (Rows(rank - 1),)
+    assert made.outputs == (Sharded(rank - 1),)
 
 
 def test_least_squares_are_solved_in_each_row() -> None:
     arrays = [floats(ROWS, 4, ROWS), floats(ROWS, 4, 2), np.float64(0.1)]
     found = sweep(raw("MatrixSolveLs"), arrays, ROWS, 2, replicated=[2], rtol=1e-4)
-    assert all(made for placed, made in found if Rows(0) in placed)
+    assert all(made for placed, made in found if Sharded(0) in placed)
 
 
 @pytest.mark.parametrize("name", ["SelfAdjointEigV2", "Eig", "Svd"])
@@ -85,14 +85,14 @@ def test_each_matrix_has_values_and_vectors_of_its_own(name: str) -> None:
 
 def test_vectors_that_are_not_asked_for_have_no_rows() -> None:
     """TensorFlow leaves such an output without a value, and says that it has no elements."""
-    matrix = [((3, 2, 2), Rows(0))]
+    matrix = [((3, 2, 2), Sharded(0))]
     for name in ("SelfAdjointEigV2", "Eig"):
         found = decision(name, matrix, [(3, 2), (0,)], num_rows=3, compute_v=False)
         assert found is not None
-        assert found.outputs == (Rows(0), REPLICATED)
+        assert found.outputs == (Sharded(0), REPLICATED)
     found = decision("Svd", matrix, [(3, 2), (0,), (0,)], num_rows=3, compute_uv=False)
     assert found is not None
-    assert found.outputs == (Rows(0), REPLICATED, REPLICATED)
+    assert found.outputs == (Sharded(0), REPLICATED, REPLICATED)
 
 
 def test_tridiagonal_matrices() -> None:
@@ -100,18 +100,18 @@ def test_tridiagonal_matrices() -> None:
     found = sweep(raw("TridiagonalSolve"), [batch, right], ROWS, 2, rtol=1e-4)
     diagonals = [floats(ROWS, 1, ROWS), floats(ROWS, 1, ROWS), floats(ROWS, 1, ROWS)]
     for rows in range(4):
-        placements = [Rows(0) if i == rows else REPLICATED for i in range(4)]
+        placements = [Sharded(0) if i == rows else REPLICATED for i in range(4)]
         made = assert_rule(raw("TridiagonalMatMul"), [*diagonals, right], placements, ROWS, 2)
         assert made is not None
-        assert made.inputs == (Rows(0),) * 4
+        assert made.inputs == (Sharded(0),) * 4
     for placed, made in found:
-        assert (made is not None) == (Rows(0) in placed)
+        assert (made is not None) == (Sharded(0) in placed)
 
 
 def test_cross_products_are_of_vectors() -> None:
     found = sweep(raw("Cross"), [floats(ROWS, 3), floats(ROWS, 3)], ROWS, 2)
     for placed, made in found:
-        assert (made is not None) == (Rows(0) in placed)
+        assert (made is not None) == (Sharded(0) in placed)
 
 
 def test_bands_are_of_each_matrix() -> None:
@@ -155,7 +155,7 @@ def test_diagonals_of_each_matrix_are_set(version: str, diagonals: Any) -> None:
         raw(f"MatrixSetDiag{version}"), [definite(ROWS), value, *operands], ROWS, 2, replicated=[2]
     )
     for placed, made in found:
-        assert (made is not None) == (Rows(0) in placed[:2])
+        assert (made is not None) == (Sharded(0) in placed[:2])
 
 
 def test_matrices_are_of_totals_that_are_formed() -> None:
@@ -163,12 +163,12 @@ def test_matrices_are_of_totals_that_are_formed() -> None:
 
 
 def test_sizes_of_matrices_may_be_unknown() -> None:
-    found = decision("MatrixInverse", [((4, None, None), Rows(0))], [(4, None, None)])
+    found = decision("MatrixInverse", [((4, None, None), Sharded(0))], [(4, None, None)])
     assert found is not None
-    assert found.outputs == (Rows(0),)
+    assert found.outputs == (Sharded(0),)
 
 
 @pytest.mark.parametrize("name", ["MatrixInverse", "MatrixDiagPart", "MatrixDiag"])
 def test_the_number_of_axes_must_be_known(name: str) -> None:
-    assert decision(name, [(None, Rows(0))], [None]) is None
-    assert decision(name, [((4, 2, 2), Rows(0))], [None]) is None
+    assert decision(name, [(None, Sharded(0))], [None]) is None
+    assert decision(name, [((4, 2, 2), Sharded(0))], [None]) is None

@@ -11,9 +11,9 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, numbers
-from rule_lanes import assert_rule
+from rule_replicas import assert_rule
 
-from tnt_keras.partition.value import PARTIAL, REPLICATED, ListOf, Partial, Rows, Shape, Value
+from tnt_keras.partition.value import PARTIAL, REPLICATED, ListOf, Partial, Shape, Sharded, Value
 
 raw = tf.raw_ops
 
@@ -42,7 +42,9 @@ def reshape(value: Any, shape: Any) -> Any:
 
 
 @given(reshapes(), st.booleans())
-def test_a_reshape_in_lanes_is_the_reshape(case: tuple[Layout, list[int]], is_said: bool) -> None:
+def test_a_reshape_in_replicas_is_the_reshape(
+    case: tuple[Layout, list[int]], is_said: bool
+) -> None:
     layout, shape = case
     if not is_said:
         shape = [*shape[:-1], -1]
@@ -51,7 +53,7 @@ def test_a_reshape_in_lanes_is_the_reshape(case: tuple[Layout, list[int]], is_sa
         [layout.array(), np.array(shape, np.int32)],
         [layout.rows, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
 
@@ -64,7 +66,7 @@ def test_what_is_decided_without_knowing_sizes_is_what_is_decided_with_them(
     known = decided(layout.shape, layout.rows, shape, shape, layout.num_rows)
     before = masked(layout.shape, unknown)
     size = before[layout.rows.axis]
-    rows = Rows(layout.rows.axis, layout.rows.outer, layout.rows.inner if size else None)
+    rows = Sharded(layout.rows.axis, layout.rows.outer, layout.rows.inner if size else None)
     after = masked(shape, unknown)
     found = decided(before, rows, after, after, layout.num_rows)
     if found is not None and layout.num_rows > 1:
@@ -78,13 +80,13 @@ def masked(shape: Any, unknown: st.DataObject) -> tuple[int | None, ...]:
     return tuple(size if k else None for size, k in zip(shape, is_known, strict=True))
 
 
-def decided(shape: Shape, rows: Rows, said: Any, result: Shape, num_rows: int) -> Rows | None:
+def decided(shape: Shape, rows: Sharded, said: Any, result: Shape, num_rows: int) -> Sharded | None:
     """Where a reshape puts rows."""
     decision = asked("Reshape", [data(shape, rows), integers(*said)], [tuple(result)], num_rows)
     if decision is None:
         return None
     [placed] = decision.outputs
-    assert isinstance(placed, Rows)
+    assert isinstance(placed, Sharded)
     assert decision.counts_rows[1] == tuple(axis == placed.axis for axis in range(len(result)))
     return placed
 
@@ -96,26 +98,26 @@ N, D, H = 6, 8, 2
 @pytest.mark.parametrize(
     ("shape", "rows", "said", "expected"),
     [
-        ((N, None, D), Rows(0), (N, None, H, 4), Rows(0)),
-        ((N, None, D), Rows(0), (N, -1, H, 4), Rows(0)),
-        ((N, None, D), Rows(0), (None, D), Rows(0, 1, None)),
-        ((N, None, D), Rows(0), (-1, D), Rows(0, 1, None)),
-        ((N, None, D), Rows(0), (-1, D // 2), Rows(0, 1, None)),
-        ((None, D), Rows(0, 1, None), (N, None, D), Rows(0)),
-        ((None, D), Rows(0, 1, None), (N, None, H, 4), Rows(0)),
-        ((N, None, H, 4), Rows(0), (N, None, D), Rows(0)),
-        ((N, None, None, D), Rows(0), (-1, D), Rows(0, 1, None)),
-        ((N, H, None, 4), Rows(0), (N * H, None, 4), Rows(0, 1, H)),
-        ((N * H, None, 4), Rows(0, 1, H), (N, H, None, 4), Rows(0)),
-        ((None, N, D), Rows(1), (None, N, H, 4), Rows(1)),
-        ((None, N, D), Rows(1), (-1, N * D), Rows(1, 1, D)),
-        ((N * H, None), Rows(0, 1, H), (-1, H), Rows(0, 1, None)),
-        ((2 * N, None, D), Rows(0, 2), (2, N, None, D), Rows(1)),
-        ((2 * N, None, D), Rows(0, 2), (None, D), Rows(0, 2, None)),
+        ((N, None, D), Sharded(0), (N, None, H, 4), Sharded(0)),
+        ((N, None, D), Sharded(0), (N, -1, H, 4), Sharded(0)),
+        ((N, None, D), Sharded(0), (None, D), Sharded(0, 1, None)),
+        ((N, None, D), Sharded(0), (-1, D), Sharded(0, 1, None)),
+        ((N, None, D), Sharded(0), (-1, D // 2), Sharded(0, 1, None)),
+        ((None, D), Sharded(0, 1, None), (N, None, D), Sharded(0)),
+        ((None, D), Sharded(0, 1, None), (N, None, H, 4), Sharded(0)),
+        ((N, None, H, 4), Sharded(0), (N, None, D), Sharded(0)),
+        ((N, None, None, D), Sharded(0), (-1, D), Sharded(0, 1, None)),
+        ((N, H, None, 4), Sharded(0), (N * H, None, 4), Sharded(0, 1, H)),
+        ((N * H, None, 4), Sharded(0, 1, H), (N, H, None, 4), Sharded(0)),
+        ((None, N, D), Sharded(1), (None, N, H, 4), Sharded(1)),
+        ((None, N, D), Sharded(1), (-1, N * D), Sharded(1, 1, D)),
+        ((N * H, None), Sharded(0, 1, H), (-1, H), Sharded(0, 1, None)),
+        ((2 * N, None, D), Sharded(0, 2), (2, N, None, D), Sharded(1)),
+        ((2 * N, None, D), Sharded(0, 2), (None, D), Sharded(0, 2, None)),
     ],
 )
 def test_a_reshape_keeps_rows_of_sequences_of_unknown_length(
-    shape: Shape, rows: Rows, said: Any, expected: Rows
+    shape: Shape, rows: Sharded, said: Any, expected: Sharded
 ) -> None:
     result = tuple(None if s == -1 else s for s in said)
     assert decided(shape, rows, said, result, N) == expected
@@ -124,34 +126,36 @@ def test_a_reshape_keeps_rows_of_sequences_of_unknown_length(
 @pytest.mark.parametrize(
     ("shape", "rows", "said"),
     [
-        ((N, None, 3), Rows(0), (-1, 2)),  # T = 1: the first of these has elements of two rows
-        ((N, None, 3), Rows(0), (None, None, 3)),  # maybe N / 2 in front
-        ((None, D), Rows(0, 1, None), (-1, 2 * D)),
-        ((None, N, None), Rows(1), (None, N, None)),  # maybe (T1 / 2, N, 2 * T2)
-        ((None, N, D), Rows(1), (None, D)),  # as many blocks of N as there are steps
+        ((N, None, 3), Sharded(0), (-1, 2)),  # T = 1: the first of these has elements of two rows
+        ((N, None, 3), Sharded(0), (None, None, 3)),  # maybe N / 2 in front
+        ((None, D), Sharded(0, 1, None), (-1, 2 * D)),
+        ((None, N, None), Sharded(1), (None, N, None)),  # maybe (T1 / 2, N, 2 * T2)
+        ((None, N, D), Sharded(1), (None, D)),  # as many blocks of N as there are steps
     ],
 )
 def test_a_reshape_that_could_mix_rows_for_some_length_is_gathered(
-    shape: Shape, rows: Rows, said: Any
+    shape: Shape, rows: Sharded, said: Any
 ) -> None:
     assert decided(shape, rows, said, tuple(None if s == -1 else s for s in said), N) is None
 
 
 def test_the_axis_that_a_reshape_says_as_minus_one_stays_so() -> None:
     value = np.ones((N, 3, D), np.float32)
-    decision = assert_rule(reshape, [value, np.array([-1, D])], [Rows(0), REPLICATED], N, 4)
+    decision = assert_rule(reshape, [value, np.array([-1, D])], [Sharded(0), REPLICATED], N, 4)
     assert decision is not None
-    assert decision.outputs == (Rows(0, 1, 3),)
+    assert decision.outputs == (Sharded(0, 1, 3),)
 
 
 def test_sizes_of_zero_are_gathered() -> None:
     value = np.ones((N, 0), np.float32)
     shape = np.array([0, N])
-    assert_rule(reshape, [value, shape], [Rows(0), REPLICATED], N, 2, is_ruled=False)
+    assert_rule(reshape, [value, shape], [Sharded(0), REPLICATED], N, 2, is_ruled=False)
 
 
 @given(layouts(), st.data())
-def test_an_axis_of_size_one_comes_and_goes_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_an_axis_of_size_one_comes_and_goes_in_replicas(
+    layout: Layout, choice: st.DataObject
+) -> None:
     rank = len(layout.shape)
     axis = choice.draw(st.integers(-rank - 1, rank))
     decision = assert_rule(
@@ -159,7 +163,7 @@ def test_an_axis_of_size_one_comes_and_goes_in_lanes(layout: Layout, choice: st.
         [layout.array(), np.array(axis)],
         [layout.rows, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
     )
     assert decision is not None
     expanded = np.expand_dims(layout.array(), axis)
@@ -169,30 +173,32 @@ def test_an_axis_of_size_one_comes_and_goes_in_lanes(layout: Layout, choice: st.
             [expanded],
             decision.outputs,
             layout.num_rows,
-            layout.lanes,
+            layout.replicas,
             is_ruled=None if not axes and 1 in layout.shape else True,
         )
 
 
-def test_a_lane_of_one_row_keeps_it_where_axes_of_size_one_are_squeezed() -> None:
+def test_a_replica_of_one_row_keeps_it_where_axes_of_size_one_are_squeezed() -> None:
     value = numbers((3, 1, 4))
-    decision = assert_rule(lambda x: raw.Squeeze(input=x), [value], [Rows(0)], 3, 3)
+    decision = assert_rule(lambda x: raw.Squeeze(input=x), [value], [Sharded(0)], 3, 3)
     assert decision is not None
     assert decision.attributes == {"squeeze_dims": [1]}
-    assert_rule(lambda x: raw.Squeeze(input=x), [numbers((3, 4))], [Rows(0)], 3, 3, is_ruled=False)
+    assert_rule(
+        lambda x: raw.Squeeze(input=x), [numbers((3, 4))], [Sharded(0)], 3, 3, is_ruled=False
+    )
 
 
 def test_which_axes_of_unknown_sizes_are_squeezed_must_be_said() -> None:
-    value = data((N, None, 1), Rows(0))
+    value = data((N, None, 1), Sharded(0))
     assert asked("Squeeze", [value], [(N, None)], N, squeeze_dims=[]) is None
     decision = asked("Squeeze", [value], [(N, None)], N, squeeze_dims=[-1])
     assert decision is not None
-    assert decision.outputs == (Rows(0),)
+    assert decision.outputs == (Sharded(0),)
 
 
 @pytest.mark.parametrize("make", [raw.Transpose, raw.ConjugateTranspose])
 @given(layouts(), st.data())
-def test_axes_change_places_in_lanes(make: Any, layout: Layout, choice: st.DataObject) -> None:
+def test_axes_change_places_in_replicas(make: Any, layout: Layout, choice: st.DataObject) -> None:
     order = choice.draw(st.permutations(range(len(layout.shape))))
     for perm in (order, [p - len(order) for p in order]):
         assert_rule(
@@ -200,12 +206,12 @@ def test_axes_change_places_in_lanes(make: Any, layout: Layout, choice: st.DataO
             [layout.array(np.complex64), np.array(perm)],
             [layout.rows, REPLICATED],
             layout.num_rows,
-            layout.lanes,
+            layout.replicas,
         )
 
 
 @given(layouts(), st.lists(st.integers(1, 3), max_size=2))
-def test_rows_are_broadcast_to_more_axes_in_lanes(layout: Layout, more: list[int]) -> None:
+def test_rows_are_broadcast_to_more_axes_in_replicas(layout: Layout, more: list[int]) -> None:
     """And axes of size one are, but not that of the rows."""
     value = layout.array()[..., None]
     assert_rule(
@@ -213,28 +219,28 @@ def test_rows_are_broadcast_to_more_axes_in_lanes(layout: Layout, more: list[int
         [value, np.array([*more, *layout.shape, 3])],
         [layout.rows, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
     )
 
 
 def test_a_batch_of_one_row_that_is_broadcast_along_its_axis_is_gathered() -> None:
     value, shape = numbers((1, 2)), np.array([5, 2])
     make = lambda x, s: raw.BroadcastTo(input=x, shape=s)  # noqa: E731
-    assert_rule(make, [value, shape], [Rows(0), REPLICATED], 1, 1, is_ruled=False)
+    assert_rule(make, [value, shape], [Sharded(0), REPLICATED], 1, 1, is_ruled=False)
 
 
 def test_a_broadcast_along_axes_of_unknown_sizes_keeps_rows() -> None:
-    value, shape = data((N, 1, D), Rows(0)), integers(N, None, D)
+    value, shape = data((N, 1, D), Sharded(0)), integers(N, None, D)
     decision = asked("BroadcastTo", [value, shape], [(N, None, D)], N)
     assert decision is not None
-    assert decision.outputs == (Rows(0),)
+    assert decision.outputs == (Sharded(0),)
     assert decision.counts_rows == {1: (True, False, False)}
 
 
 def test_a_value_without_rows_does_not_get_them_from_a_shape_that_depends_on_rows() -> None:
-    """The shape is a total, or has rows: it is made whole, and then all lanes do the same."""
+    """The shape is a total, or has rows: it is made whole, and then all replicas do the same."""
     value = data((), REPLICATED)
-    for placement in (PARTIAL, Rows(0), Partial("max")):
+    for placement in (PARTIAL, Sharded(0), Partial("max")):
         shape = integers(N).placed(placement)
         assert asked("BroadcastTo", [value, shape], [(N,)], N) is None
         assert asked("Reshape", [data((N,), REPLICATED), shape], [(N,)], N) is None
@@ -242,7 +248,7 @@ def test_a_value_without_rows_does_not_get_them_from_a_shape_that_depends_on_row
 
 
 @given(layouts(), st.data())
-def test_axes_are_repeated_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_axes_are_repeated_in_replicas(layout: Layout, choice: st.DataObject) -> None:
     rank = len(layout.shape)
     times = choice.draw(st.lists(st.integers(0, 3), min_size=rank, max_size=rank))
     assert_rule(
@@ -250,7 +256,7 @@ def test_axes_are_repeated_in_lanes(layout: Layout, choice: st.DataObject) -> No
         [layout.array(), np.array(times)],
         [layout.rows, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=times[layout.rows.axis] > 0,
     )
 
@@ -258,16 +264,16 @@ def test_axes_are_repeated_in_lanes(layout: Layout, choice: st.DataObject) -> No
 @pytest.mark.parametrize(
     ("times", "result", "expected"),
     [
-        (integers(2, None), (2 * N, None), Rows(0, 4, 1)),
-        (integers(None, 3), (N, None), Rows(0, 2, 1)),
+        (integers(2, None), (2 * N, None), Sharded(0, 4, 1)),
+        (integers(None, 3), (N, None), Sharded(0, 2, 1)),
         (integers(None, 3), (None, None), None),
     ],
 )
 def test_how_often_rows_are_repeated_must_be_known(
-    times: Any, result: Shape, expected: Rows | None
+    times: Any, result: Shape, expected: Sharded | None
 ) -> None:
     shape = (N, None)
-    decision = asked("Tile", [data(shape, Rows(0, 2, 1)), times], [result], N // 2)
+    decision = asked("Tile", [data(shape, Sharded(0, 2, 1)), times], [result], N // 2)
     assert (decision and decision.outputs[0]) == expected
 
 
@@ -282,9 +288,9 @@ def test_how_often_rows_are_repeated_must_be_known(
 )
 def test_a_total_keeps_waiting_while_it_changes_its_shape(make: Any, arguments: Any) -> None:
     value = numbers((2, 1, 6))
-    for lanes in (1, 2, 3):
+    for replicas in (1, 2, 3):
         decision = assert_rule(
-            make, [value, *arguments], [PARTIAL, *[REPLICATED] * len(arguments)], N, lanes
+            make, [value, *arguments], [PARTIAL, *[REPLICATED] * len(arguments)], N, replicas
         )
         assert decision is not None
         assert decision.outputs == (PARTIAL,)
@@ -297,6 +303,6 @@ def test_what_grows_is_no_total_that_waits() -> None:
 
 
 def test_a_list_is_no_total() -> None:
-    lists = Value(ListOf(Rows(0)), (2,), tf.variant)
+    lists = Value(ListOf(Sharded(0)), (2,), tf.variant)
     assert asked("Reshape", [lists, integers(1, 2)], [(1, 2)], N) is None
     assert asked("ExpandDims", [lists, integers(0)], [(1, 2)], N) is None

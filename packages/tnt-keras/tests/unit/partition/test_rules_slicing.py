@@ -10,10 +10,10 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from row_layouts import Layout, asked, data, integers, layouts, number, numbers
-from rule_lanes import all_rows_placements, assert_rule
+from rule_replicas import all_rows_placements, assert_rule
 from tensorflow.python.ops.gen_array_ops import mirror_pad_grad
 
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Rows, Shape, Value
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Shape, Sharded, Value
 
 raw = tf.raw_ops
 N = 6
@@ -78,13 +78,13 @@ def strided_grad(shape: tuple[int, ...], index: Any, derivative: Any) -> Any:
 
 
 @given(layouts(), st.data())
-def test_a_strided_slice_in_lanes_is_the_slice_and_its_derivative_leads_back(
+def test_a_strided_slice_in_replicas_is_the_slice_and_its_derivative_leads_back(
     layout: Layout, choice: st.DataObject
 ) -> None:
     index = choice.draw(indices(layout))
-    value, num_rows, lanes = layout.array(), layout.num_rows, layout.lanes
+    value, num_rows, replicas = layout.array(), layout.num_rows, layout.replicas
     decision = assert_rule(
-        lambda x: x[index] if index else x[...], [value], [layout.rows], num_rows, lanes,
+        lambda x: x[index] if index else x[...], [value], [layout.rows], num_rows, replicas,
         is_ruled=None, operation_type="StridedSlice",
     )  # fmt: skip
     if decision is None:
@@ -94,7 +94,7 @@ def test_a_strided_slice_in_lanes_is_the_slice_and_its_derivative_leads_back(
         [numbers(value[index].shape)],
         decision.outputs,
         num_rows,
-        lanes,
+        replicas,
         operation_type="StridedSliceGrad",
     )
     assert derivative is not None
@@ -114,40 +114,40 @@ def test_the_derivative_of_a_slice_with_rows_anywhere_is_the_derivative(
             [derivative],
             [choice.draw(st.sampled_from(places))],
             layout.num_rows,
-            layout.lanes,
+            layout.replicas,
             is_ruled=None,
             operation_type="StridedSliceGrad",
         )
 
 
-TWO_VIEWS = Rows(0, 2, 1)
+TWO_VIEWS = Sharded(0, 2, 1)
 
 
 @pytest.mark.parametrize(
     ("index", "shape", "rows", "expected"),
     [
-        (np.s_[:, 0], (N, 4), Rows(0), Rows(0)),
-        (np.s_[:, -1:], (N, 4), Rows(0), Rows(0)),
-        (np.s_[:, ::-1], (N, 4), Rows(0), Rows(0)),
-        (np.s_[..., 1:], (N, 4), Rows(0), Rows(0)),
-        (np.s_[:, None], (N, 4), Rows(0), Rows(0)),
-        (np.s_[None, ..., None], (N, 4), Rows(0), Rows(1)),
-        (np.s_[0], (4, N), Rows(1), Rows(0)),
-        (np.s_[0:N, 1], (N, 4), Rows(0), Rows(0)),
-        (np.s_[-N:], (N, 4), Rows(0), Rows(0)),
-        (np.s_[: 2 * N], (N, 4), Rows(0), Rows(0)),
-        (np.s_[:N], (2 * N, 4), TWO_VIEWS, Rows(0)),
-        (np.s_[N:], (2 * N, 4), TWO_VIEWS, Rows(0)),
-        (np.s_[-N:], (2 * N, 4), TWO_VIEWS, Rows(0)),
-        (np.s_[:-N], (2 * N, 4), TWO_VIEWS, Rows(0)),
-        (np.s_[4 * N : 8 * N], (8 * N,), Rows(0, 2, 4), Rows(0, 1, 4)),
+        (np.s_[:, 0], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[:, -1:], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[:, ::-1], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[..., 1:], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[:, None], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[None, ..., None], (N, 4), Sharded(0), Sharded(1)),
+        (np.s_[0], (4, N), Sharded(1), Sharded(0)),
+        (np.s_[0:N, 1], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[-N:], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[: 2 * N], (N, 4), Sharded(0), Sharded(0)),
+        (np.s_[:N], (2 * N, 4), TWO_VIEWS, Sharded(0)),
+        (np.s_[N:], (2 * N, 4), TWO_VIEWS, Sharded(0)),
+        (np.s_[-N:], (2 * N, 4), TWO_VIEWS, Sharded(0)),
+        (np.s_[:-N], (2 * N, 4), TWO_VIEWS, Sharded(0)),
+        (np.s_[4 * N : 8 * N], (8 * N,), Sharded(0, 2, 4), Sharded(0, 1, 4)),
     ],
 )
 def test_a_slice_takes_whole_blocks_of_the_batch(
-    index: Any, shape: tuple[int, ...], rows: Rows, expected: Rows
+    index: Any, shape: tuple[int, ...], rows: Sharded, expected: Sharded
 ) -> None:
-    for lanes in (1, 4, N):
-        decision = assert_rule(lambda x: x[index], [numbers(shape)], [rows], N, lanes)
+    for replicas in (1, 4, N):
+        decision = assert_rule(lambda x: x[index], [numbers(shape)], [rows], N, replicas)
         assert decision is not None
         assert decision.outputs == (expected,)
 
@@ -155,24 +155,24 @@ def test_a_slice_takes_whole_blocks_of_the_batch(
 @pytest.mark.parametrize(
     ("index", "shape", "rows"),
     [
-        (np.s_[::-1], (N,), Rows(0)),
-        (np.s_[::2], (N,), Rows(0)),
-        (np.s_[0], (N, 4), Rows(0)),
-        (np.s_[1:], (N,), Rows(0)),
-        (np.s_[:0], (N,), Rows(0)),
-        (np.s_[:N], (2 * N,), Rows(0, 1, 2)),
-        (np.s_[: 3 * N], (4 * N,), Rows(0, 2, 2)),
+        (np.s_[::-1], (N,), Sharded(0)),
+        (np.s_[::2], (N,), Sharded(0)),
+        (np.s_[0], (N, 4), Sharded(0)),
+        (np.s_[1:], (N,), Sharded(0)),
+        (np.s_[:0], (N,), Sharded(0)),
+        (np.s_[:N], (2 * N,), Sharded(0, 1, 2)),
+        (np.s_[: 3 * N], (4 * N,), Sharded(0, 2, 2)),
         (np.s_[3 : N + 3], (2 * N,), TWO_VIEWS),
     ],
 )
 def test_rows_that_are_picked_by_position_are_gathered(
-    index: Any, shape: tuple[int, ...], rows: Rows
+    index: Any, shape: tuple[int, ...], rows: Sharded
 ) -> None:
     assert_rule(lambda x: x[index], [numbers(shape)], [rows], N, 2, is_ruled=False)
 
 
 def test_a_batch_of_one_row_that_is_picked_is_gathered() -> None:
-    assert_rule(lambda x: x[0], [numbers((1, 4))], [Rows(0)], 1, 1, is_ruled=False)
+    assert_rule(lambda x: x[0], [numbers((1, 4))], [Sharded(0)], 1, 1, is_ruled=False)
 
 
 def test_an_entry_of_two_kinds_is_what_tensorflow_takes_it_for() -> None:
@@ -183,7 +183,7 @@ def test_an_entry_of_two_kinds_is_what_tensorflow_takes_it_for() -> None:
                 input=x, begin=b, end=e, strides=s, **masks
             ),
             [numbers((N, 2)), np.array([0, 0]), np.array([1, 2]), np.array([1, 1])],
-            [Rows(0), REPLICATED, REPLICATED, REPLICATED],
+            [Sharded(0), REPLICATED, REPLICATED, REPLICATED],
             N,
             4,
             is_ruled="ellipsis_mask" in masks,
@@ -193,6 +193,7 @@ def test_an_entry_of_two_kinds_is_what_tensorflow_takes_it_for() -> None:
 NO_MASKS = dict.fromkeys(
     ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"], 0
 )
+OF_ANY_SIZE = Sharded(0, 1, None)
 BOTH_OPEN = {"begin_mask": 1, "end_mask": 1}
 
 
@@ -200,27 +201,27 @@ BOTH_OPEN = {"begin_mask": 1, "end_mask": 1}
     ("shape", "rows", "begin", "end", "masks", "result", "expected"),
     [
         # x[:, t], in a loop over steps
-        ((N, None, 4), Rows(0), (0, None), (0, None), BOTH_OPEN, (N, 4), Rows(0)),
-        ((N, None, 4), Rows(0), (0, None), (N, None), {}, (N, 4), Rows(0)),
+        ((N, None, 4), Sharded(0), (0, None), (0, None), BOTH_OPEN, (N, 4), Sharded(0)),
+        ((N, None, 4), Sharded(0), (0, None), (N, None), {}, (N, 4), Sharded(0)),
         # x[:N, t] and x[N:, t] of two views
-        ((2 * N, None), TWO_VIEWS, (0, None), (N, None), {}, (N,), Rows(0)),
-        ((2 * N, None), TWO_VIEWS, (N, None), (0, None), {"end_mask": 1}, (N,), Rows(0)),
+        ((2 * N, None), TWO_VIEWS, (0, None), (N, None), {}, (N,), Sharded(0)),
+        ((2 * N, None), TWO_VIEWS, (N, None), (0, None), {"end_mask": 1}, (N,), Sharded(0)),
         # x[0:] of rows that are merged with steps
-        ((None, 4), Rows(0, 1, None), (0, 0), (0, 0), {"end_mask": 3}, (None, 4), Rows(0, 1, None)),
+        ((None, 4), OF_ANY_SIZE, (0, 0), (0, 0), {"end_mask": 3}, (None, 4), OF_ANY_SIZE),
         # what is counted from the end, beside what is not known; and what is not known of the rows
         ((2 * N, None), TWO_VIEWS, (-N, None), (0, None), {"end_mask": 1}, (N,), None),
-        ((N, None), Rows(0), (None, 0), (None, 0), {"end_mask": 2}, (None, None), None),
-        ((None, 4), Rows(0, 1, None), (0, 0), (N, 0), {"end_mask": 2}, (N, 4), None),
+        ((N, None), Sharded(0), (None, 0), (None, 0), {"end_mask": 2}, (None, None), None),
+        ((None, 4), Sharded(0, 1, None), (0, 0), (N, 0), {"end_mask": 2}, (N, 4), None),
     ],
 )  # fmt: skip
 def test_slices_are_known_as_far_as_it_matters(
     shape: Shape,
-    rows: Rows,
+    rows: Sharded,
     begin: Any,
     end: Any,
     masks: dict[str, int],
     result: Shape,
-    expected: Rows | None,
+    expected: Sharded | None,
 ) -> None:
     shrinks = 0 if result is not None and shape is not None and len(result) == len(shape) else 2
     attributes = NO_MASKS | {"shrink_axis_mask": shrinks} | masks
@@ -241,7 +242,7 @@ def test_slices_are_known_as_far_as_it_matters(
 
 
 @given(layouts(), st.data())
-def test_a_slice_by_begin_and_size_in_lanes_is_the_slice(
+def test_a_slice_by_begin_and_size_in_replicas_is_the_slice(
     layout: Layout, choice: st.DataObject
 ) -> None:
     begin, size = [], []
@@ -256,7 +257,7 @@ def test_a_slice_by_begin_and_size_in_lanes_is_the_slice(
         [layout.array(), np.array(begin), np.array(size)],
         [layout.rows, REPLICATED, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=None,
     )
     axis = layout.rows.axis
@@ -267,22 +268,22 @@ def test_a_slice_by_begin_and_size_in_lanes_is_the_slice(
 @pytest.mark.parametrize(
     ("begin", "size", "expected"),
     [
-        (0, -1, Rows(0, 3, 1)),
-        (0, 3 * N, Rows(0, 3, 1)),
-        (0, N, Rows(0)),
-        (N, N, Rows(0)),
-        (N, -1, Rows(0, 2, 1)),
+        (0, -1, Sharded(0, 3, 1)),
+        (0, 3 * N, Sharded(0, 3, 1)),
+        (0, N, Sharded(0)),
+        (N, N, Sharded(0)),
+        (N, -1, Sharded(0, 2, 1)),
         (N, 0, None),
         (1, N, None),
     ],
 )
 def test_a_slice_by_begin_and_size_takes_whole_blocks(
-    begin: int, size: int, expected: Rows | None
+    begin: int, size: int, expected: Sharded | None
 ) -> None:
     decision = assert_rule(
         lambda x, b, s: raw.Slice(input=x, begin=b, size=s),
         [numbers((3 * N, 2)), np.array([begin, 0]), np.array([size, 2])],
-        [Rows(0, 3, 1), REPLICATED, REPLICATED],
+        [Sharded(0, 3, 1), REPLICATED, REPLICATED],
         N,
         4,
         is_ruled=expected is not None,
@@ -293,20 +294,20 @@ def test_a_slice_by_begin_and_size_takes_whole_blocks(
 @pytest.mark.parametrize(
     ("shape", "rows", "begin", "size", "expected"),
     [
-        ((N, None), Rows(0), (0, None), (N, None), Rows(0)),
-        ((N, None), Rows(0), (None, None), (N, None), Rows(0)),  # it can only begin at 0
-        ((N, None), Rows(0), (0, None), (-1, None), Rows(0)),
-        ((2 * N, None), TWO_VIEWS, (N, None), (-1, None), Rows(0)),
-        ((2 * N, None), TWO_VIEWS, (N, None), (N, None), Rows(0)),
-        ((None, 4), Rows(0, 1, None), (0, 0), (-1, 2), Rows(0, 1, None)),
+        ((N, None), Sharded(0), (0, None), (N, None), Sharded(0)),
+        ((N, None), Sharded(0), (None, None), (N, None), Sharded(0)),  # it can only begin at 0
+        ((N, None), Sharded(0), (0, None), (-1, None), Sharded(0)),
+        ((2 * N, None), TWO_VIEWS, (N, None), (-1, None), Sharded(0)),
+        ((2 * N, None), TWO_VIEWS, (N, None), (N, None), Sharded(0)),
+        ((None, 4), Sharded(0, 1, None), (0, 0), (-1, 2), Sharded(0, 1, None)),
         ((2 * N, None), TWO_VIEWS, (None, None), (N, None), None),
         ((2 * N, None), TWO_VIEWS, (0, None), (None, None), None),
-        ((None, 4), Rows(0, 1, None), (0, 0), (None, 2), None),
-        ((None, 4), Rows(0, 1, None), (0, 0), (N, 2), None),
+        ((None, 4), Sharded(0, 1, None), (0, 0), (None, 2), None),
+        ((None, 4), Sharded(0, 1, None), (0, 0), (N, 2), None),
     ],
 )
 def test_a_slice_by_begin_and_size_is_known_as_far_as_it_matters(
-    shape: Shape, rows: Rows, begin: Any, size: Any, expected: Rows | None
+    shape: Shape, rows: Sharded, begin: Any, size: Any, expected: Sharded | None
 ) -> None:
     inputs = [data(shape, rows), integers(*begin), integers(*size)]
     decision = asked("Slice", inputs, [(None, None)], N)
@@ -324,8 +325,8 @@ def concat(*inputs: Any) -> Any:
 
 
 @given(layouts(), st.data())
-def test_values_are_joined_and_cut_again_in_lanes(layout: Layout, choice: st.DataObject) -> None:
-    rank, num_rows, lanes = len(layout.shape), layout.num_rows, layout.lanes
+def test_values_are_joined_and_cut_again_in_replicas(layout: Layout, choice: st.DataObject) -> None:
+    rank, num_rows, replicas = len(layout.shape), layout.num_rows, layout.replicas
     axis = choice.draw(st.integers(-rank, rank - 1))
     values, placements = [layout.array()], [layout.rows]
     for _ in range(choice.draw(st.integers(1, 2))):
@@ -345,7 +346,7 @@ def test_values_are_joined_and_cut_again_in_lanes(layout: Layout, choice: st.Dat
             ]
         )
     )
-    decision = assert_rule(make, inputs, where, num_rows, lanes, is_ruled=None)
+    decision = assert_rule(make, inputs, where, num_rows, replicas, is_ruled=None)
     if decision is None:
         return
     sizes = [value.shape[axis] for value in values]
@@ -354,7 +355,7 @@ def test_values_are_joined_and_cut_again_in_lanes(layout: Layout, choice: st.Dat
         [np.concatenate(values, axis), np.array(sizes), np.int32(axis)],
         [*decision.outputs, REPLICATED, REPLICATED],
         num_rows,
-        lanes,
+        replicas,
         is_ruled=None if 0 in sizes else True,
     )
 
@@ -362,17 +363,17 @@ def test_values_are_joined_and_cut_again_in_lanes(layout: Layout, choice: st.Dat
 @pytest.mark.parametrize(
     ("sizes", "placements", "expected"),
     [
-        ((N, N), (Rows(0), Rows(0)), TWO_VIEWS),
-        ((N, 2 * N), (Rows(0), TWO_VIEWS), Rows(0, 3, 1)),
-        ((N, N), (Rows(0), REPLICATED), TWO_VIEWS),
-        ((2 * N, 2 * N), (Rows(0, 1, 2), Rows(0, 1, 2)), Rows(0, 2, 2)),
-        ((2 * N, 2 * N), (Rows(0, 1, 2), TWO_VIEWS), None),
-        ((N, 3), (Rows(0), REPLICATED), None),
-        ((N, 0), (Rows(0), REPLICATED), None),
+        ((N, N), (Sharded(0), Sharded(0)), TWO_VIEWS),
+        ((N, 2 * N), (Sharded(0), TWO_VIEWS), Sharded(0, 3, 1)),
+        ((N, N), (Sharded(0), REPLICATED), TWO_VIEWS),
+        ((2 * N, 2 * N), (Sharded(0, 1, 2), Sharded(0, 1, 2)), Sharded(0, 2, 2)),
+        ((2 * N, 2 * N), (Sharded(0, 1, 2), TWO_VIEWS), None),
+        ((N, 3), (Sharded(0), REPLICATED), None),
+        ((N, 0), (Sharded(0), REPLICATED), None),
     ],
 )
 def test_whole_blocks_are_joined_along_the_axis_of_the_rows(
-    sizes: Any, placements: Any, expected: Rows | None
+    sizes: Any, placements: Any, expected: Sharded | None
 ) -> None:
     values = [numbers((size, 3)) for size in sizes]
     decision = assert_rule(
@@ -388,31 +389,31 @@ def test_whole_blocks_are_joined_along_the_axis_of_the_rows(
 
 def test_blocks_of_unknown_lengths_are_not_joined() -> None:
     """Rows that are merged with steps: of how many is not known, nor whether of equally many."""
-    merged = data((None, 4), Rows(0, 1, None))
+    merged = data((None, 4), Sharded(0, 1, None))
     assert asked("ConcatV2", [merged, merged, number(0)], [(None, 4)], N) is None
     decision = asked("ConcatV2", [merged, merged, number(-1)], [(None, 8)], N)
     assert decision is not None
-    assert decision.outputs == (Rows(0, 1, None),)
+    assert decision.outputs == (Sharded(0, 1, None),)
 
 
 def test_parts_of_which_one_takes_the_rest_are_whole_blocks() -> None:
     make = lambda x, s, a: raw.SplitV(value=x, size_splits=s, axis=a, num_split=2)  # noqa: E731
     for sizes in ((N, -1), (-1, N)):
         inputs = [numbers((3 * N, 2)), np.array(sizes), np.int32(0)]
-        decision = assert_rule(make, inputs, [Rows(0, 3, 1), REPLICATED, REPLICATED], N, 4)
+        decision = assert_rule(make, inputs, [Sharded(0, 3, 1), REPLICATED, REPLICATED], N, 4)
         assert decision is not None
-        assert set(decision.outputs) == {Rows(0), TWO_VIEWS}
+        assert set(decision.outputs) == {Sharded(0), TWO_VIEWS}
 
 
 def test_a_value_of_which_one_part_is_empty_is_gathered() -> None:
-    """There are no blocks of which each lane could have its rows."""
+    """There are no blocks of which each replica could have its rows."""
     make = lambda x, s, a: raw.SplitV(value=x, size_splits=s, axis=a, num_split=2)  # noqa: E731
     inputs = [numbers((N, 2)), np.array([0, N]), np.int32(0)]
-    assert_rule(make, inputs, [Rows(0), REPLICATED, REPLICATED], N, 2, is_ruled=False)
+    assert_rule(make, inputs, [Sharded(0), REPLICATED, REPLICATED], N, 2, is_ruled=False)
 
 
 @given(layouts(), st.data())
-def test_a_value_is_cut_into_equal_parts_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_a_value_is_cut_into_equal_parts_in_replicas(layout: Layout, choice: st.DataObject) -> None:
     axis = choice.draw(st.integers(-len(layout.shape), len(layout.shape) - 1))
     size = layout.shape[axis]
     number_of_parts = choice.draw(st.sampled_from([n for n in range(1, size + 1) if size % n == 0]))
@@ -422,34 +423,36 @@ def test_a_value_is_cut_into_equal_parts_in_lanes(layout: Layout, choice: st.Dat
         [np.int32(axis), layout.array()],
         [REPLICATED, layout.rows],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=is_of_blocks or axis % len(layout.shape) != layout.rows.axis,
     )
 
 
 @given(layouts(), st.data())
-def test_values_are_stacked_and_taken_apart_in_lanes(layout: Layout, choice: st.DataObject) -> None:
-    rank, num_rows, lanes = len(layout.shape), layout.num_rows, layout.lanes
+def test_values_are_stacked_and_taken_apart_in_replicas(
+    layout: Layout, choice: st.DataObject
+) -> None:
+    rank, num_rows, replicas = len(layout.shape), layout.num_rows, layout.replicas
     axis = choice.draw(st.integers(-rank - 1, rank))
     others = [REPLICATED, PARTIAL, *all_rows_placements(layout.shape, num_rows)]
     placements = [layout.rows, choice.draw(st.sampled_from(others))]
     placements = choice.draw(st.permutations(placements))
     value = layout.array()
     pack = lambda *values: raw.Pack(values=values, axis=axis)  # noqa: E731
-    decision = assert_rule(pack, [value, -value], placements, num_rows, lanes)
+    decision = assert_rule(pack, [value, -value], placements, num_rows, replicas)
     assert decision is not None
     assert_rule(
         lambda x: raw.Unpack(value=x, num=2, axis=axis),
         [np.stack([value, -value], axis)],
         decision.outputs,
         num_rows,
-        lanes,
+        replicas,
     )
 
 
 def test_rows_that_are_taken_apart_are_gathered() -> None:
     take_apart = lambda x: raw.Unpack(value=x, num=N, axis=-2)  # noqa: E731
-    assert_rule(take_apart, [numbers((N, 3))], [Rows(0)], N, 2, is_ruled=False)
+    assert_rule(take_apart, [numbers((N, 3))], [Sharded(0)], N, 2, is_ruled=False)
 
 
 @st.composite
@@ -462,9 +465,9 @@ def paddings(draw: st.DrawFn, layout: Layout) -> Any:
 
 
 @given(layouts(), st.data())
-def test_axes_are_padded_in_lanes(layout: Layout, choice: st.DataObject) -> None:
+def test_axes_are_padded_in_replicas(layout: Layout, choice: st.DataObject) -> None:
     sides = choice.draw(paddings(layout))
-    common = [layout.num_rows, layout.lanes]
+    common = [layout.num_rows, layout.replicas]
     is_of_blocks = not (sides[layout.rows.axis] % block_of(layout)).any()
     assert_rule(
         lambda x, p: raw.Pad(input=x, paddings=p),
@@ -484,7 +487,7 @@ def test_axes_are_padded_in_lanes(layout: Layout, choice: st.DataObject) -> None
 
 @pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
 @given(layouts(), st.data())
-def test_axes_are_padded_with_their_own_mirror_image_in_lanes(
+def test_axes_are_padded_with_their_own_mirror_image_in_replicas(
     mode: str, layout: Layout, choice: st.DataObject
 ) -> None:
     fits = [[min(side, size - 1) for side in sides] for sides, size in zip(
@@ -496,7 +499,7 @@ def test_axes_are_padded_with_their_own_mirror_image_in_lanes(
         [layout.array(), np.array(fits)],
         [layout.rows, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
         is_ruled=is_ruled,
     )
     if decision is None:
@@ -507,16 +510,16 @@ def test_axes_are_padded_with_their_own_mirror_image_in_lanes(
         [numbers(shape), np.array(fits)],
         [*decision.outputs, REPLICATED],
         layout.num_rows,
-        layout.lanes,
+        layout.replicas,
     )
 
 
 def test_rows_without_padding_need_not_know_that_of_other_axes() -> None:
     unknown = Value(REPLICATED, (2, 2), tf.int32)
-    value = data((N, None), Rows(0))
+    value = data((N, None), Sharded(0))
     decision = asked("Pad", [value, unknown], [(N, None)], N)
     assert decision is not None
-    assert decision.outputs == (Rows(0),)
+    assert decision.outputs == (Sharded(0),)
     assert asked("Pad", [value, unknown], [(None, None)], N) is None
     assert asked("Pad", [value, unknown], [(2 * N, None)], N) is None
 
@@ -536,9 +539,9 @@ def test_rows_without_padding_need_not_know_that_of_other_axes() -> None:
     ],
 )
 def test_a_total_keeps_waiting_while_it_is_cut_and_padded(make: Any, arguments: Any) -> None:
-    for lanes in (1, 2, 3):
+    for replicas in (1, 2, 3):
         placements = [PARTIAL, *[REPLICATED] * len(arguments)]
-        decision = assert_rule(make, [numbers((2, 3)), *arguments], placements, N, lanes)
+        decision = assert_rule(make, [numbers((2, 3)), *arguments], placements, N, replicas)
         assert decision is not None
         assert set(decision.outputs) == {PARTIAL}
 
@@ -558,7 +561,7 @@ def test_totals_are_joined_only_with_totals() -> None:
 def test_an_operand_of_positions_that_depends_on_rows_gives_no_rows() -> None:
     """It is made whole first. The value that is cut is the same everywhere: so is the result."""
     value = data((2 * N,), REPLICATED)
-    for placement in (PARTIAL, Rows(0)):
+    for placement in (PARTIAL, Sharded(0)):
         begin = integers(0).placed(placement)
         assert asked("Slice", [value, begin, integers(N)], [(N,)], N) is None
         inputs = [value, begin, integers(N), integers(1)]

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from fit_lanes import in_lanes
+from fit_replicas import in_replicas
 
 from tnt_keras.partition import trace
 from tnt_keras.step import traced_steps
@@ -99,14 +99,14 @@ def test_training_as_keras_does_it_is_traced_once_and_any_other_twice(has_own_st
             traces.append(y_pred)
             return super().call(y_true, y_pred)
 
-    class Own(keras.Sequential):
+    class PerReplica(keras.Sequential):
         def train_step(self, data):
             return super().train_step(data)
 
     keras.utils.set_random_seed(1)
-    cls = Own if has_own_step else keras.Sequential
+    cls = PerReplica if has_own_step else keras.Sequential
     model = cls([keras.Input((3,)), keras.layers.Dense(2)])
     model.compile("adam", Loss(), metrics=["mae"])
-    in_lanes(model, 2)
+    in_replicas(model, 2)
     model.fit(np.ones([8, 3]), np.ones([8, 2]), batch_size=4, epochs=2, verbose=0)
     assert len(traces) == (2 if has_own_step else 1)

@@ -23,7 +23,7 @@ SPLITS = {
     "even": (12, 6),
     "uneven": (14, 7),
     "short last batch": (15, 6),
-    "fewer samples than lanes": (13, 6),
+    "fewer samples than replicas": (13, 6),
 }
 """Numbers of samples and their batch sizes."""
 

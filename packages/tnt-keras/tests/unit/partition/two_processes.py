@@ -1,4 +1,4 @@
-"""A step in two processes, each with its lanes, played by two threads of one."""
+"""A step in two processes, each with its replicas, played by two threads of one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import Input, Lanes, Request, Rows, TracedStep, build
+from tnt_keras.partition import Input, Replicas, Request, Sharded, TracedStep, build
 
 _REDUCE = {
     "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
@@ -93,24 +93,24 @@ class OfTwo:
 
 
 def run_in_two_processes(
-    traced: TracedStep, batch: Sequence[Any], lanes_each: int, **options: Any
+    traced: TracedStep, batch: Sequence[Any], replicas_each: int, **options: Any
 ) -> list[Any]:
     """Run a step that assigns nothing. -> what it returns in each of the processes.
 
     Options are those of `build`.
     """
     tensors = [tf.convert_to_tensor(a) for a in batch]
-    num_rows, total = int(tensors[0].shape[0]), 2 * lanes_each
-    inputs = [Input(tuple(t.shape), Rows(0)) for t in tensors]
+    num_rows, total = int(tensors[0].shape[0]), 2 * replicas_each
+    inputs = [Input(tuple(t.shape), Sharded(0)) for t in tensors]
     meeting = Meeting()
     steps = []
     for rank in range(2):
-        lanes = Lanes(rank * lanes_each, lanes_each, total)
+        replicas = Replicas(rank * replicas_each, replicas_each, total)
         exchange = OfTwo(rank, meeting)
         step = build(
-            traced, inputs, lanes, num_rows, lambda _, exchange=exchange: exchange, **options
+            traced, inputs, replicas, num_rows, lambda _, exchange=exchange: exchange, **options
         )
-        steps.append((step, [t[v::total] for t in tensors for v in lanes.numbers]))
+        steps.append((step, [t[v::total] for t in tensors for v in replicas.numbers]))
     results: list[Any] = [None, None]
 
     def run(rank: int) -> None:

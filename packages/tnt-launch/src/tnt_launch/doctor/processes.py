@@ -15,6 +15,7 @@ from tnt_launch.output.report import exit_text
 from tnt_launch.output.stream import LineSplitter, Tail
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts, Listener, end_together
+from tnt_launch.running.board import Entry
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 _LOOK_S = 0.5
@@ -94,7 +95,7 @@ class Processes(Listener):
             if rank in self._running:
                 self._on_fact(rank, fact)
 
-    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+    def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Take note that a process has ended."""
         if rank not in self._running:
             return

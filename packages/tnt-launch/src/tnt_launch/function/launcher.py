@@ -96,7 +96,6 @@ def _as_the_function_ended(end: RankEnd, folder: CallFolder) -> RankEnd:
         end,
         exit_code=code,
         time_s=error.time_s,
-        told_s=None,
         was_ended=False,
         stderr=error.traceback,
     )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import pickle
 import sys
 import time
 import traceback
+from types import TracebackType
 
 from tnt_launch.function.call_folder import CallFolder, RaisedError
 
@@ -14,6 +16,8 @@ from tnt_launch.function.call_folder import CallFolder, RaisedError
 def main(path: str) -> None:
     """Do what the folder says, as the rank that the environment says. Exit code 1 if it raises."""
     folder, rank = CallFolder(path), int(os.environ["TNT_RANK"])
+    # What the function imports may put another one before this, which tells the launcher, too.
+    sys.excepthook = functools.partial(_take_error, folder, rank)
     try:
         call = folder.read_call()
         folder.write_result(rank, call.function(*call.args, **call.kwargs))
@@ -21,20 +25,23 @@ def main(path: str) -> None:
         if not end.code:  # the function has done what it was to do
             folder.write_result(rank, None)
         raise
-    except BaseException as error:
-        described = _describe(error)
-        folder.write_error(rank, described)
-        sys.stderr.write(described.traceback)  # by which the launcher knows what the end means
-        sys.exit(1)
 
 
-def _describe(error: BaseException) -> RaisedError:
+def _take_error(
+    folder: CallFolder,
+    rank: int,
+    kind: type[BaseException],
+    error: BaseException,
+    frames: TracebackType | None,
+) -> None:
     now = time.monotonic()
-    own = error.__traceback__
+    while frames is not None and frames.tb_frame.f_code is not main.__code__:
+        frames = frames.tb_next
     # From the function on; one written in C has no frame, and ours keeps this text a traceback.
-    frames = (own.tb_next or own) if own is not None else None
-    lines = traceback.format_exception(type(error), error, frames)
-    return RaisedError(now, "".join(lines), _pickled(error))
+    own = (frames.tb_next or frames) if frames is not None else None
+    text = "".join(traceback.format_exception(kind, error, own))
+    folder.write_error(rank, RaisedError(now, text, _pickled(error)))
+    sys.stderr.write(text)
 
 
 def _pickled(error: BaseException) -> bytes | None:

@@ -27,7 +27,7 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
 from tnt_launch.running.agent import LocalAgent
-from tnt_launch.running.progress import Progress
+from tnt_launch.running.board import Entry, to_fields
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 
@@ -48,6 +48,7 @@ class HostAgent:
         self._node: int | None = None
         self._is_over = False
         self._local: LocalAgent | None = None
+        self._failed: set[int] = set()  # ranks that run, and have told of an error
         self._may_read = True
         self._children = Children(selector, self._send_up, self._on_lost_below, sys.executable)
         self._parent: Channel | None = None
@@ -74,13 +75,10 @@ class HostAgent:
         """Send on what a rank wrote."""
         self._tell("output", data, rank=rank, stream=stream)
 
-    def on_progress(self, rank: int, progress: Progress) -> None:
-        """Tell where a rank was when it ended."""
-        self._tell("progress", rank=rank, progress=list(progress))
-
-    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+    def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Tell that a rank has ended."""
-        self._tell("exit", rank=rank, exit_code=exit_code)
+        fields = to_fields(told, time.monotonic())
+        self._tell("exit", rank=rank, exit_code=exit_code, told=fields)
 
     def _wait(self) -> None:
         assert self._parent is not None
@@ -92,6 +90,14 @@ class HostAgent:
         due = min((at for at in times if at is not None), default=now)
         for key, _ in self._selector.select(max(due - time.monotonic(), 0)):
             key.data()
+        self._tell_failures()
+
+    def _tell_failures(self) -> None:
+        for rank, failure in () if self._local is None else self._local.failures():
+            if rank not in self._failed:
+                self._failed.add(rank)
+                fields = to_fields(Entry(failure=failure), time.monotonic())
+                self._tell("failure", rank=rank, told=fields)
 
     def _take(self, frame: Frame) -> None:
         if self._node is None:  # the first frame greets this host

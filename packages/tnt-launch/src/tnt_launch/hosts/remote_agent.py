@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Frame
 from tnt_launch.log import HANDLER
+from tnt_launch.output.failure import Failure
 from tnt_launch.planning.plan import HostPlan, JobName
 from tnt_launch.planning.plan_text import host_plan_to_json
 from tnt_launch.running.agent import Agent, Listener
-from tnt_launch.running.progress import Progress
+from tnt_launch.running.board import Entry, from_fields
 
 LOST = 255  # exit code of a rank whose host is lost; ssh gives the same when it loses a connection
 
@@ -34,6 +36,7 @@ class RemoteAgent(Agent):
         self._is_secret_known = is_secret_known
         self._pids: dict[int, int] = {}
         self._running = {rank.rank: False for rank in plan.ranks}
+        self._told: dict[int, Entry] = {}
         self._is_reading = True
 
     def start(self) -> None:
@@ -58,6 +61,11 @@ class RemoteAgent(Agent):
         """Return the ranks that have not ended, and whether each was stopped when last seen."""
         return dict(self._running)
 
+    def failures(self) -> list[tuple[int, Failure]]:
+        """Return how ranks that have not ended have failed, as far as they have told."""
+        told = [(rank, one.failure) for rank, one in self._told.items() if rank in self._running]
+        return [(rank, failure) for rank, failure in told if failure is not None]
+
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
         return dict(self._pids)
@@ -71,10 +79,11 @@ class RemoteAgent(Agent):
         fields = frame.fields
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)
-        elif frame.kind == "progress":
-            self._listener.on_progress(fields["rank"], Progress(*fields["progress"]))
+        elif frame.kind == "failure":
+            self._told[fields["rank"]] = from_fields(**fields["told"], now=time.monotonic())
         elif frame.kind == "exit":
-            self._note_end(fields["rank"], fields["exit_code"])
+            told = from_fields(**fields["told"], now=time.monotonic())
+            self._note_end(fields["rank"], fields["exit_code"], told)
         elif frame.kind == "started":
             self._pids = {int(rank): int(pid) for rank, pid in fields["pids"]}
         elif frame.kind == "states":
@@ -91,11 +100,11 @@ class RemoteAgent(Agent):
         self.has_ended = True
         for rank in tuple(self._running):
             self._running.pop(rank)
-            self._listener.on_exit(rank, LOST, f"host {self._plan.host} is lost: {why}")
+            self._listener.on_exit(rank, LOST, Entry(), f"host {self._plan.host} is lost: {why}")
 
-    def _note_end(self, rank: int, exit_code: int) -> None:
+    def _note_end(self, rank: int, exit_code: int, told: Entry) -> None:
         self._running.pop(rank, None)
-        self._listener.on_exit(rank, exit_code)
+        self._listener.on_exit(rank, exit_code, told)
 
     def _tell(self, kind: str, **fields: object) -> None:
         self._send(Frame(kind, self._node, fields))

@@ -8,18 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tnt_launch.numbers import format_ranges
-from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
+from tnt_launch.output.failure import Failure
+from tnt_launch.output.traceback_text import exception_line, last_traceback, relative, user_line
 
 STDERR_LINES = 30
 
 _LISTED_RANKS = 8
-
-_LOST_PEER = re.compile(r"\bPeerLostError\b")
-# What tnt-keras raises on the others when a rank has failed.
-_OTHER_RANK = re.compile(r"\bOtherRankError\b")
-# The last is what ranks raise that find another one in another call, where its own error has
-# brought it.
-_OF_ANOTHER_RANK = re.compile(r"\b(PeerLostError|OtherRankError|MismatchError)\b")
 
 
 @dataclass(frozen=True)
@@ -31,7 +25,7 @@ class RankEnd:
     pid: int
     exit_code: int  # as in `subprocess`: negative for a signal
     time_s: float = 0.0  # when it ended, on the clock of `time.monotonic`
-    told_s: float | None = None  # when the traceback began that it wrote shortly before
+    failure: Failure | None = None  # what it has told, before it got a signal from the launcher
     was_ended: bool = False  # the launcher had sent it a signal before
     was_stopped: bool = False  # by SIGSTOP when the launcher ended it
     stdout: str = ""  # its last lines, as far as they were kept
@@ -41,41 +35,45 @@ class RankEnd:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended by itself, with an exit code other than 0."""
-        return self.exit_code != 0 and not self.was_ended
+        """Whether it ended by itself, or was about to, with an exit code other than 0."""
+        return self.exit_code != 0 and (not self.was_ended or self.failure is not None)
 
     @property
-    def only_lost_a_peer(self) -> bool:
-        """Whether it failed because another rank was lost."""
-        return self.has_failed and _LOST_PEER.search(last_traceback(self.stderr)) is not None
-
-    @property
-    def was_told_of_a_failure(self) -> bool:
-        """Whether it failed because another rank has said that it fails."""
-        return self.has_failed and _OTHER_RANK.search(last_traceback(self.stderr)) is not None
-
-    @property
-    def has_own_error(self) -> bool:
-        """Whether it failed, and its error is not one that tells of another rank."""
-        return self.has_failed and not tells_of_another_rank(self.stderr)
+    def is_own_error(self) -> bool:
+        """Whether it failed, and not as a consequence of another rank's end, error or call."""
+        is_consequence = self.failure is not None and self.failure.cause_rank is not None
+        return self.has_failed and not is_consequence
 
     @property
     def failed_s(self) -> float:
         """When it failed: a process that has loaded TensorFlow ends long after its error."""
-        return self.told_s if self.told_s is not None and self.exit_code > 0 else self.time_s
+        return self.time_s if self.failure is None else self.failure.time_s
 
+    @property
+    def own_exit_code(self) -> int:
+        """Its exit code, or that of Python after an error if the launcher did not wait for it."""
+        return 1 if self.was_ended and self.failure is not None else self.exit_code
 
-def tells_of_another_rank(stderr: str) -> bool:
-    """Return whether the last error that a rank wrote only tells of another rank. Pure."""
-    return _OF_ANOTHER_RANK.search(last_traceback(stderr)) is not None
+    @property
+    def exception(self) -> str:
+        """Class and message of its error, as far as it has told or printed them."""
+        told = "" if self.failure is None else self.failure.exception
+        return told or exception_line(last_traceback(self.stderr))
+
+    def user_line(self, working_directory: str, script: str) -> str:
+        """Find the line of the user's own code that failed, as `train.py:12`."""
+        if self.failure is None or not self.failure.kind:
+            return user_line(last_traceback(self.stderr), working_directory, script)
+        if not self.failure.file:
+            return script
+        return f"{relative(self.failure.file, working_directory)}:{self.failure.line}"
 
 
 def first_failure(ends: Sequence[RankEnd]) -> RankEnd | None:
     """Find the rank that caused the failure, by ends in the order of time. Pure."""
-    # The rank whose own error came first; if the errors of all only tell of other ranks, the first
-    # of them that ended.
-    failed = [end for end in ends if end.has_failed]
-    own = sorted((end for end in failed if end.has_own_error), key=lambda end: end.failed_s)
+    # The rank whose own error came first; if the errors of all are consequences, the first of them.
+    failed = sorted((end for end in ends if end.has_failed), key=lambda end: end.failed_s)
+    own = [end for end in failed if end.is_own_error]
     return next(iter(own or failed), None)
 
 
@@ -101,18 +99,21 @@ def report_failure(
     # The first line names the rank that failed first, what happened and the user's own line. Its
     # output and traceback follow, then a line for each other rank. The last line is the cause
     # again, since a terminal shows the end of the text.
-    blamed = "failed first" if not cause.only_lost_a_peer else "was the first to report a lost peer"
-    traceback = last_traceback(cause.stderr)
-    exception = exception_line(traceback)
-    what = [cause.why_lost or exit_text(cause.exit_code)]
+    named = None if cause.failure is None else cause.failure.cause_rank
+    have_all_failed = named is None or any(end.rank == named and end.has_failed for end in ends)
+    blamed = (
+        "failed first" if have_all_failed else f"was the first to fail, because of rank {named}"
+    )
+    exception = cause.exception
+    what = [cause.why_lost or exit_text(cause.own_exit_code)]
     if exception:
-        what += [user_line(traceback, working_directory, script), exception]
+        what += [cause.user_line(working_directory, script), exception]
     if cause.position:
         blamed += f", {cause.position}"
     parts = [f"tarantella: {_name(cause)} {blamed}: {': '.join(filter(None, what))}"]
     if cause.stdout:
         parts.append(f"--- rank {cause.rank}, last lines of stdout:\n{cause.stdout.rstrip()}")
-    errors = (traceback or _last_lines(cause.stderr, STDERR_LINES)).rstrip()
+    errors = (last_traceback(cause.stderr) or _last_lines(cause.stderr, STDERR_LINES)).rstrip()
     if errors:
         parts.append(f"--- rank {cause.rank}, end of stderr:\n{errors}")
     others = sorted((end for end in ends if end is not cause), key=lambda end: end.rank)
@@ -153,9 +154,9 @@ def _line(end: RankEnd) -> str:
 
 def _state(end: RankEnd) -> str:
     """Say how a rank ended that is not the cause."""
-    error = exception_line(last_traceback(end.stderr))
+    error = end.exception
     if end.was_ended:
-        if error and end.told_s is not None:
+        if error and end.failure is not None:
             return f"ended by tarantella after {error}"
         state = "was stopped (SIGSTOP)" if end.was_stopped else "was still running"
         return f"{state}, ended by tarantella"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tnt_launch.numbers import format_ranges
@@ -169,7 +170,6 @@ class OutputRouter:
         self._splitters: dict[tuple[int, Stream], LineSplitter] = {}
         self._log_filters: dict[int, TensorFlowLogFilter] = {}
         self._holds: dict[int, TracebackHold] = {}
-        self._heard: dict[int, float] = {}
         self._hides_other_ranks = False
 
     @property
@@ -191,7 +191,6 @@ class OutputRouter:
             return
         self._tails.setdefault((rank, stream), Tail()).feed(data)
         if stream == "stderr":
-            self._heard[rank] = now
             hold = self._holds.setdefault(rank, TracebackHold())
             self._show(rank, stream, hold.feed(data, now), now)
         else:
@@ -217,12 +216,12 @@ class OutputRouter:
         self._put_shared(self._same.release(), now)
         self._hides_other_ranks = True
 
-    def tick(self, now: float) -> float | None:
+    def tick(self, now: float, has_failed: Callable[[int], bool]) -> float | None:
         """Show what was held back long enough and return when to call again."""
         times = []
         # In a job that is ending, tracebacks wait for the end of their ranks however long it takes.
         for rank, hold in self._holds.items() if not self._hides_other_ranks else ():
-            data, time = hold.tick(now)
+            data, time = hold.tick(now, functools.partial(has_failed, rank))
             self._show(rank, "stderr", data, now)
             times.append(time)
         shared, time = self._same.tick(now)
@@ -238,15 +237,6 @@ class OutputRouter:
     def last_errors(self, rank: int) -> str:
         """Return the last lines of a rank's stderr."""
         return self._tail(rank, "stderr")
-
-    def traceback_since(self, rank: int) -> float | None:
-        """Return when a rank began to write a traceback that is held back, `None` without one."""
-        hold = self._holds.get(rank)
-        return hold.last_begin if hold is not None else None
-
-    def last_heard(self, rank: int) -> float:
-        """Return when a rank wrote to stderr last, 0 if it never did."""
-        return self._heard.get(rank, 0.0)
 
     def last_hidden_output(self, rank: int) -> str:
         """Return the last lines of a rank's stdout, unless they have been shown."""

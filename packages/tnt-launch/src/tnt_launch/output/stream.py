@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Callable
 
 TAIL_LINES = 200
 TRACEBACK_HOLD_S = 3.0  # a process that has loaded TensorFlow takes up to two seconds to end
+FAILED_HOLD_S = 15.0  # on a busy host more
 MAX_LINE = 1 << 20
 # The second precedes the traceback of an interrupt while Python starts.
 _BEGINNINGS = (b"Traceback (most recent call last):", b"Fatal Python error: ")
-# A traceback that is not that of the exception which the one above led to.
-_NOT_CHAINED = re.compile(
-    rb"(?<!exception occurred:\n\n)(?<!following exception:\n\n)"
-    rb"^Traceback \(most recent call last\):$",
-    re.MULTILINE,
-)
-_OVERLAP = 100  # it may come in two pieces
 _SEVERITIES = b"IWE"  # fatal errors are never hidden
 _ANNOUNCEMENT = b"WARNING: All log messages before absl::InitializeLog() is called are written to "
 _NO_TIME = b"0000 00:00:"  # before the log is initialised, it has no clock
@@ -71,23 +66,18 @@ class TracebackHold:
     """Hold a traceback back for a moment: if the rank ends because of it, the report shows it."""
 
     # Without this every failure would be shown several times, by each rank and by the report. A
-    # traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`.
+    # traceback of a rank that goes on is shown after `TRACEBACK_HOLD_S`; one that has told of a
+    # failure has longer to end.
 
     def __init__(self) -> None:
         self._held = bytearray()
         self._since: float | None = None
-        self._last_begin = 0.0
         self._is_at_line_start = True
-
-    @property
-    def last_begin(self) -> float | None:
-        """When the last error began to be told of what is held, `None` if nothing is."""
-        return None if self._since is None else self._last_begin
 
     def feed(self, data: bytes, now: float) -> bytes:
         """Add bytes and return those that may be shown now."""
         if self._since is not None:
-            self._hold_more(data, now)
+            self._held += data
             return b""
         begin = self._find(data)
         if data:
@@ -95,15 +85,18 @@ class TracebackHold:
         if begin < 0:
             return data
         self._held += data[begin:]
-        self._since = self._last_begin = now
+        self._since = now
         return data[:begin]
 
-    def tick(self, now: float) -> tuple[bytes, float | None]:
+    def tick(self, now: float, has_failed: Callable[[], bool]) -> tuple[bytes, float | None]:
         """Return bytes that were held long enough, and when to call again."""
         if self._since is None:
             return b"", None
-        if now < self._since + TRACEBACK_HOLD_S:
-            return b"", self._since + TRACEBACK_HOLD_S
+        for hold_s in (TRACEBACK_HOLD_S, FAILED_HOLD_S):
+            if now < self._since + hold_s:
+                return b"", self._since + hold_s
+            if not has_failed():
+                break
         return self.release(), None
 
     def release(self) -> bytes:
@@ -114,12 +107,6 @@ class TracebackHold:
         if held:
             self._is_at_line_start = held.endswith(b"\n")
         return held
-
-    def _hold_more(self, data: bytes, now: float) -> None:
-        before = bytes(self._held[-_OVERLAP:])
-        self._held += data
-        if any(match.end() > len(before) for match in _NOT_CHAINED.finditer(before + data)):
-            self._last_begin = now
 
     def _find(self, data: bytes) -> int:
         if self._is_at_line_start and data.startswith(_BEGINNINGS):

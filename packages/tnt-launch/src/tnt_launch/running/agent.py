@@ -8,16 +8,18 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.numbers import format_ranges
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import exit_text
 from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
+from tnt_launch.running.board import Board, Entry
 from tnt_launch.running.job_files import (
     JobRecord,
     machine_file_written,
@@ -28,7 +30,6 @@ from tnt_launch.running.job_files import (
 )
 from tnt_launch.running.orphans import Orphans, Watchdog
 from tnt_launch.running.processes import advice_for, limits_told, state_of
-from tnt_launch.running.progress import Progress, ProgressBoard
 
 PR_SET_PDEATHSIG = 1
 READ_SIZE = 1 << 16
@@ -44,11 +45,7 @@ class Listener(Protocol):
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take bytes that `rank` wrote."""
 
-    def on_progress(self, rank: int, progress: Progress) -> None:
-        """Take note of where `rank` was when it ended; comes before its exit, if it is known."""
-        return
-
-    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+    def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Take note that `rank` ended, negative for a signal; all its output came before."""
         # `why_lost` says why nothing can be known of it any more.
 
@@ -73,6 +70,10 @@ class Agent(Protocol):
 
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
+
+    def failures(self) -> Iterable[tuple[int, Failure]]:
+        """Return how ranks that have not ended have failed, as far as they have told."""
+        return ()
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
@@ -168,7 +169,7 @@ class LocalAgent:
             self._resources = stack.pop_all()
         self._orphans = Orphans(lambda: self.pids().values())
         self._is_reading = True
-        self._board = ProgressBoard(len(plan.ranks))
+        self._board = Board(len(plan.ranks))
 
     def start(self) -> None:
         """Start all ranks; those already started stay if the operating system refuses one."""
@@ -183,12 +184,10 @@ class LocalAgent:
                 exit_code = _exit_code_without_reaping(process.popen.pid)
                 if exit_code is not None:
                     process.has_ended = True
-                    self._note_end(process.plan.rank, exit_code)
+                    told = self._board.read(local_rank)
+                    self._note_end(process.plan.rank, exit_code, told.failure)
                     self._read_the_rest(process)
-                    progress = self._board.read(local_rank)
-                    if progress is not None:
-                        self._listener.on_progress(process.plan.rank, progress)
-                    self._listener.on_exit(process.plan.rank, exit_code)
+                    self._listener.on_exit(process.plan.rank, exit_code, told)
         self._orphans.reap()
 
     def send_signal(self, number: int) -> None:
@@ -215,6 +214,14 @@ class LocalAgent:
             if not process.has_ended
         }
 
+    def failures(self) -> list[tuple[int, Failure]]:
+        """Return how ranks that have not ended have failed, as far as they have told."""
+        running = [one for one in enumerate(self._processes) if not one[1].has_ended]
+        told = [
+            (one.plan.rank, self._board.read(local_rank).failure) for local_rank, one in running
+        ]
+        return [(rank, failure) for rank, failure in told if failure is not None]
+
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
         return {process.plan.rank: process.popen.pid for process in self._processes}
@@ -239,9 +246,10 @@ class LocalAgent:
             LOGGER.info("removed shared memory that was left behind: %s", path)
         self._resources.close()
 
-    def _note_end(self, rank: int, exit_code: int) -> None:
+    def _note_end(self, rank: int, exit_code: int, failure: Failure | None) -> None:
+        how = [exit_text(exit_code), "" if failure is None or exit_code == 0 else failure.exception]
         try:
-            note_end_of_rank(self._job_id, rank, exit_text(exit_code))
+            note_end_of_rank(self._job_id, rank, ": ".join(filter(None, how)))
         except OSError as error:
             LOGGER.warning(
                 "other ranks cannot be told that rank %d has ended: %s. They may wait until their "

@@ -34,7 +34,7 @@ class JobEnd:
         """0, that of the rank that failed first, or 128 + N for signal N, as a shell tells it."""
         cause = self.cause
         if cause is not None:  # also if a signal came afterwards: the failure is what matters
-            return shell_exit_code(cause.exit_code)
+            return shell_exit_code(cause.own_exit_code)
         return 0 if self.interrupted_by is None else 128 + self.interrupted_by
 
     def report(self, plan: LaunchPlan) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import signal
@@ -9,19 +10,20 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
+from tnt_launch.output.failure import Failure
 from tnt_launch.output.files import Stream
 from tnt_launch.output.report import RankEnd, exit_text
 from tnt_launch.output.sink import Sink
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
-from tnt_launch.running.ending import Survivor, time_of_end
-from tnt_launch.running.progress import Progress
+from tnt_launch.running.board import Entry
+from tnt_launch.running.ending import time_of_end
 from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 TERMINATE_S = 1.5  # time between SIGTERM and SIGKILL
 
-_LOOK_AGAIN_S = 0.05
+_LOOK_AGAIN_S = 0.05  # ranks that run may tell of errors meanwhile
 
 
 class Job:
@@ -42,8 +44,8 @@ class Job:
         self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
-        self._signalled: dict[int, bool] = {}  # ranks that got a signal -> were they stopped
-        self._progress: dict[int, Progress] = {}
+        # ranks that got a signal -> when first, and whether they were stopped
+        self._signalled: dict[int, tuple[float, bool]] = {}
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
         self._reads_terminal = False
@@ -67,25 +69,23 @@ class Job:
         """Pass on what a rank wrote."""
         self._router.take(rank, stream, data, time.monotonic())
 
-    def on_progress(self, rank: int, progress: Progress) -> None:
-        """Note where a rank was when it ended."""
-        self._progress[rank] = progress
-
-    def on_exit(self, rank: int, exit_code: int, why_lost: str = "") -> None:
+    def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
+        signalled_s, was_stopped = self._signalled.get(rank, (math.inf, False))
+        is_late = told.failure is not None and told.failure.time_s >= signalled_s
         end = RankEnd(
             rank,
             self._host_names[rank],
             self._pid_of(rank),
             exit_code,
             time.monotonic(),
-            told_s=self._router.traceback_since(rank),
+            failure=None if is_late else told.failure,
             was_ended=rank in self._signalled,
-            was_stopped=self._signalled.get(rank, False),
+            was_stopped=was_stopped,
             stdout=self._router.last_hidden_output(rank),
             stderr=self._router.last_errors(rank),
             why_lost=why_lost,
-            position=_position(self._progress.get(rank)),
+            position=told.position,
         )
         self.ends.append(end)
         self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
@@ -133,7 +133,7 @@ class Job:
         wake_ups = [self._hosts.tick(now)]  # first, since it may tell of ends
         if self._has_ended:
             return
-        wake_ups.append(self._router.tick(now))
+        wake_ups.append(self._router.tick(now, lambda rank: rank in self._failures()))
         self.send_due_signals(now)
         wake_ups += [self._look_s, *(at for at, _ in self._due_signals[:1])]
         times = [at for at in wake_ups if at is not None]
@@ -208,31 +208,23 @@ class Job:
             for agent in self._agents:
                 agent.reap()  # a rank that ended by itself must not count as ended by us
                 for rank, is_stopped in agent.running().items():
-                    self._signalled[rank] = self._signalled.get(rank, False) or is_stopped
+                    since_s, was_stopped = self._signalled.get(rank, (now, False))
+                    self._signalled[rank] = since_s, was_stopped or is_stopped
                 agent.send_signal(number)
                 # A stopped process acts on a signal only when it is continued.
                 agent.send_signal(signal.SIGCONT)
 
+    def _failures(self) -> dict[int, Failure]:
+        """Return what ranks that run have told."""
+        return {rank: failure for agent in self._agents for rank, failure in agent.failures()}
+
     def _look_at_survivors(self, now: float) -> None:
         """End a failed job, or choose when to look again."""
         running = [rank for agent in self._agents for rank in agent.running()]
-        end_s = time_of_end(self.ends, [self._survivor(rank) for rank in running], now)
+        told = self._failures()
+        end_s = time_of_end(self.ends, {rank: told.get(rank) for rank in running})
         if end_s > now:
             self._look_s = min(end_s, now + _LOOK_AGAIN_S)
             return
         self._look_s = None
         self._due_signals = [(now, signal.SIGTERM), (now + TERMINATE_S, signal.SIGKILL)]
-
-    def _survivor(self, rank: int) -> Survivor:
-        router = self._router
-        return Survivor(
-            router.last_errors(rank), router.traceback_since(rank), router.last_heard(rank)
-        )
-
-
-def _position(progress: Progress | None) -> str:
-    """Say where a rank was."""
-    if progress is None:
-        return ""
-    step = f", step {progress.step}" if progress.step > 0 else ""
-    return f"in epoch {progress.epoch}{step}"

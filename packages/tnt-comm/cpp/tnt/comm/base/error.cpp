@@ -22,7 +22,7 @@ Error Error::current() {
 
 void Error::raise() const {
   if (kind_ == ErrorKind::usage) throw UsageError(*what_);
-  throw Error(kind_, *what_);
+  throw Error(*this);
 }
 
 namespace {

@@ -36,14 +36,20 @@ enum class ErrorKind : std::int32_t {
 /// see it.
 class TNT_COMM_EXPORT Error : public std::exception {
  public:
-  Error(ErrorKind kind, std::string what)
-      : kind_(kind), what_(std::make_shared<const std::string>(std::move(what))) {}
+  static constexpr int kNoRank = -1;
+
+  Error(ErrorKind kind, std::string what, int cause_rank = kNoRank)
+      : kind_(kind),
+        cause_rank_(cause_rank),
+        what_(std::make_shared<const std::string>(std::move(what))) {}
 
   /// The exception that is being handled, which becomes one of this library if
   /// it is none. In a catch block only.
   static Error current();
 
   ErrorKind kind() const noexcept { return kind_; }
+  /// The world rank whose end, error or other call this is a consequence of, or kNoRank.
+  int cause_rank() const noexcept { return cause_rank_; }
   const char* what() const noexcept override { return what_->c_str(); }
 
   /// Throws a copy, of the class for its kind.
@@ -51,6 +57,7 @@ class TNT_COMM_EXPORT Error : public std::exception {
 
  private:
   ErrorKind kind_;
+  int cause_rank_;
   std::shared_ptr<const std::string> what_;
 };
 

@@ -34,21 +34,22 @@ void AbortState::require_intact() {
       fail(error);
     }
   }
-  throw Error(kind_, text("rank ", world_rank(), ": group '", group_name_,
-                          "' is broken since an earlier error and cannot be used any more; end the"
-                          " program or restart it from a checkpoint. The first error was: ",
-                          what_));
+  throw Error(first_error_->kind(),
+              text("rank ", world_rank(), ": group '", group_name_,
+                   "' is broken since an earlier error and cannot be used any more; end the"
+                   " program or restart it from a checkpoint. The first error was: ",
+                   first_error_->what()),
+              first_error_->cause_rank());
 }
 
 void AbortState::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (is_broken()) return;
-  kind_ = error.kind();
-  what_ = error.what();
+  first_error_ = error;
   is_broken_.store(true, std::memory_order_release);
   Report report{};
-  report.kind = static_cast<std::uint32_t>(kind_);
-  const std::string_view beginning = first_bytes(what_, sizeof report.what - 1);
+  report.kind = static_cast<std::uint32_t>(error.kind());
+  const std::string_view beginning = first_bytes(error.what(), sizeof report.what - 1);
   std::memcpy(report.what, beginning.data(), beginning.size());
   const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
   std::memcpy(segment_->local() + offset, &report, sizeof report);
@@ -73,7 +74,8 @@ std::optional<Error> AbortState::failure_of_others() const {
     return Error(kind == ErrorKind::mismatch ? kind : ErrorKind::peer_lost,
                  text("rank ", world_rank(), ": group '", group_name_, "' was given up by rank ",
                       world_rank_of(member), ", which reports: ",
-                      std::string(report.what, ::strnlen(report.what, sizeof report.what))));
+                      std::string(report.what, ::strnlen(report.what, sizeof report.what))),
+                 world_rank_of(member));
   }
   return std::nullopt;
 }

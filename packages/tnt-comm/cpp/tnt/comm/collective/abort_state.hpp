@@ -49,14 +49,14 @@ class AbortState {
 
   bool is_broken() const { return is_broken_.load(std::memory_order_acquire); }
   void rethrow_if_broken() const {  ///< throws the first error as it was
-    if (is_broken()) throw Error(kind_, what_);
+    if (is_broken()) throw Error(*first_error_);
   }
 
   /// For the begin of a call: throws if this rank or another one has broken
   /// the group, saying that it is an earlier error. What a rank has posted
   /// before it gave up must not be taken for its part in a collective.
   void require_intact();
-  std::string first_error() const { return is_broken() ? what_ : std::string(); }
+  std::optional<Error> first_error() const { return is_broken() ? first_error_ : std::nullopt; }
 
   /// Breaks the group and tells the others, unless it is broken already.
   void fail(const Error& error);
@@ -83,8 +83,7 @@ class AbortState {
   std::shared_ptr<Creations> creations_;
   mutable std::mutex mutex_;
   std::atomic<bool> is_broken_{false};
-  ErrorKind kind_ = ErrorKind::comm;  // of the first error, guarded until is_broken_
-  std::string what_;
+  std::optional<Error> first_error_;  // guarded until is_broken_
 };
 
 }  // namespace tnt::comm

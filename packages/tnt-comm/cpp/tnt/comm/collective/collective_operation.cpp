@@ -57,7 +57,8 @@ Progress CollectiveOperation::advance() {
   } catch (...) {
     // No memory, say. The others would wait for this rank, which will not come.
     const Error cause = Error::current();
-    const Error error = error_of(cause.kind(), text("cannot be completed: ", cause.what(), "."));
+    const Error error = error_of(cause.kind(), text("cannot be completed: ", cause.what(), "."),
+                                 cause.cause_rank());
     abort_state_->fail(error);
     throw error;
   }
@@ -79,8 +80,8 @@ Progress CollectiveOperation::supervise() {
   return Progress::pending;
 }
 
-Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what) const {
-  return {kind, text("rank ", abort_state_->world_rank(), ": ", title(), " ", what)};
+Error CollectiveOperation::error_of(ErrorKind kind, const std::string& what, int cause_rank) const {
+  return {kind, text("rank ", abort_state_->world_rank(), ": ", title(), " ", what), cause_rank};
 }
 
 // A rank may have ended because of a mismatch that a third one has reported.
@@ -97,10 +98,12 @@ void CollectiveOperation::require_alive() const {
     if (std::ranges::count(missing(), member) == 0) continue;
     const bool has_output = status.state != PeerState::vanished;
     const std::string fate = fate_of(status);
-    throw error_of(ErrorKind::peer_lost,
-                   text("needs ", comm::describe(abort_state_->world_rank_of(member), status),
-                        ", which ", fate, full_stop_after(fate),
-                        has_output ? " Look at the output of that rank first." : ""));
+    const int peer = abort_state_->world_rank_of(member);
+    throw error_of(
+        ErrorKind::peer_lost,
+        text("needs ", comm::describe(peer, status), ", which ", fate, full_stop_after(fate),
+             has_output ? " Look at the output of that rank first." : ""),
+        peer);
   }
 }
 

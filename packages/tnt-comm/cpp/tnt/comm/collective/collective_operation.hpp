@@ -119,7 +119,7 @@ class CollectiveOperation : public Operation {
     bool has_made_call;
   };
 
-  Error error_of(ErrorKind kind, const std::string& what) const;
+  Error error_of(ErrorKind kind, const std::string& what, int cause_rank = Error::kNoRank) const;
   std::vector<AwaitedMember> observe_awaited() const;
   std::string in_words(const std::vector<AwaitedMember>& members) const;
   void require_alive() const;

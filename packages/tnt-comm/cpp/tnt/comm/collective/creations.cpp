@@ -40,7 +40,8 @@ struct Creations::Record {
 
 Error creation_failure(const std::string& title, int rank, const Error& error) {
   const ErrorKind kind = error.kind() == ErrorKind::usage ? ErrorKind::comm : error.kind();
-  return {kind, text(title, " could not be created, since rank ", rank, " failed: ", error.what())};
+  return {kind, text(title, " could not be created, since rank ", rank, " failed: ", error.what()),
+          rank};
 }
 
 std::size_t Creations::num_bytes(std::size_t num_ranks) {

@@ -1,5 +1,6 @@
 #include "tnt/comm/collective/descriptor.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include "tnt/comm/base/array.hpp"
@@ -109,14 +110,19 @@ Error mismatch_error(const AbortState& abort_state, const std::vector<MadeCall>&
     callers[title].push_back(abort_state.world_rank_of(static_cast<int>(member)));
   }
   std::string all;
+  int other = Error::kNoRank;  // the first one that makes another call than this rank
   for (const std::string& title : titles) {
-    all += text(all.empty() ? "" : "; ", names_of_ranks(callers[title]), " called ", title);
+    const std::vector<int>& ranks = callers[title];
+    const bool is_own = std::ranges::count(ranks, abort_state.world_rank()) > 0;
+    if (other == Error::kNoRank && !is_own) other = ranks.front();
+    all += text(all.empty() ? "" : "; ", names_of_ranks(ranks), " called ", title);
   }
   return {ErrorKind::mismatch,
           text("Collective call ", calls.front().descriptor.call_index, " of group '",
                abort_state.group_name(), "' differs between ranks: ", all,
                ". All members must make the same calls with the same dtypes, sizes and"
-               " operations, in the same order.")};
+               " operations, in the same order."),
+          other};
 }
 
 }  // namespace tnt::comm

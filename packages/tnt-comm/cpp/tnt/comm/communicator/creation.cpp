@@ -36,7 +36,8 @@ void require_same_creation(Group& group, const std::string& title, const std::st
         text("The ranks of group '", group.name(), "' do not create the same object: rank ",
              group.ranks().front(), " creates ", value_at(reference, index), ", rank ",
              group.ranks()[member], " creates ", value_at(other, index),
-             ". Every rank must build the same model in the same way."));
+             ". Every rank must build the same model in the same way."),
+        group.ranks()[static_cast<std::size_t>(group.rank()) == member ? 0 : member]);
     group.abort_state()->fail(error);
     throw error;
   }

@@ -107,7 +107,8 @@ class CreationWatch {
       if (!notice) continue;
       const Error error(ErrorKind::mismatch,
                         text("rank ", member, " creates ", *notice,
-                             ", while another member of it creates ", title_, kCreationRule));
+                             ", while another member of it creates ", title_, kCreationRule),
+                        member);
       creations_->refuse(error.what());
       give_up(error);
     }

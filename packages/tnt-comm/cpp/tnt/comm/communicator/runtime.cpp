@@ -121,23 +121,40 @@ void Runtime::note_failed_creation(const std::string& reason) {
   if (failed_creation_.empty()) failed_creation_ = reason;
 }
 
+void Runtime::fail(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  has_failed_ = true;
+  transport_->leave(PeerState::failed, reason);
+}
+
+int Runtime::cause_rank() {
+  const std::lock_guard lock(mutex_);
+  const auto error = first_error();
+  return error ? error->cause_rank() : Error::kNoRank;
+}
+
+std::optional<Error> Runtime::first_error() const {
+  for (const auto& weak : groups_) {
+    const auto group = weak.lock();
+    if (const auto error = group ? group->abort_state()->first_error() : std::nullopt) return error;
+  }
+  return std::nullopt;
+}
+
 void Runtime::finish() {
   const std::lock_guard lock(mutex_);
   if (is_finished_) return;
   is_finished_ = true;
-  std::string failure;
-  for (const auto& weak : groups_) {
-    const auto group = weak.lock();
-    if (failure.empty() && group) failure = group->abort_state()->first_error();
-  }
+  const auto error = first_error();
+  has_failed_ |= error.has_value();
   if (timeline_keeper_) timeline_keeper_->write_all();
-  transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed,
-                    failure.empty() ? failed_creation_ : failure);
+  transport_->leave(error ? PeerState::failed : PeerState::finished,
+                    error ? error->what() : failed_creation_);
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));
   memory_keeper_.reset();  // which the engine has used
-  if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
+  if (timeline_keeper_) timeline_keeper_->join(has_failed_);
 }
 
 namespace {
@@ -176,6 +193,15 @@ void finalize() {
   if (existing == nullptr || is_forked_child()) return;
   was_finalized.store(true);
   existing->finish();
+}
+
+void fail(const std::string& reason) {
+  if (is_initialized()) instance.load()->fail(reason);
+}
+
+int cause_rank() {
+  Runtime* existing = instance.load();
+  return existing != nullptr && !is_forked_child() ? existing->cause_rank() : Error::kNoRank;
 }
 
 Timeline* process_timeline() {

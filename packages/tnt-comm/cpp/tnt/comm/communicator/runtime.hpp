@@ -52,6 +52,13 @@ class Runtime {
   /// What this rank could not create. The first is made known at the end; see finish().
   void note_failed_creation(const std::string& reason);
 
+  /// Tells the other ranks at once that the program of this one has failed: its process may take
+  /// seconds to end. Local.
+  void fail(const std::string& reason);
+
+  /// By which other rank a group of this one was broken first; Error::kNoRank if by none.
+  int cause_rank();
+
   /// Tells the other ranks that this one will not call any more (and why, if a
   /// group is broken or a creation has failed), and ends the engine. Local, idempotent, never
   /// hangs.
@@ -72,7 +79,10 @@ class Runtime {
   std::vector<std::weak_ptr<Group>> groups_;
   std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks
   std::shared_ptr<Group> world_;
+  std::optional<Error> first_error() const;  // of a group; while locked
+
   std::string failed_creation_;
+  bool has_failed_ = false;
   bool is_finished_ = false;
 };
 
@@ -84,6 +94,10 @@ TNT_COMM_EXPORT bool is_initialized();
 
 /// Ends the process' runtime, if there is one. Also runs at exit.
 TNT_COMM_EXPORT void finalize();
+
+/// As of the process' runtime; nothing, and kNoRank, if there is none.
+TNT_COMM_EXPORT void fail(const std::string& reason);
+TNT_COMM_EXPORT int cause_rank();
 
 /// The timeline of the process' runtime; null if it has none, or is not made.
 TNT_COMM_EXPORT Timeline* process_timeline();

@@ -82,7 +82,8 @@ void refuse_creations_by_awaited(const Group& group, CollectiveOperation& operat
       const Error error(
           ErrorKind::mismatch,
           text("rank ", rank, " creates ", *notice, ", while rank ", abort_state.world_rank(),
-               " waits for it in ", operation.title(), kCreationRule));
+               " waits for it in ", operation.title(), kCreationRule),
+          rank);
       operation.break_group(error);  // before a rank ends that is told the other way
       return creations.refuse(error.what());
     }

@@ -58,7 +58,8 @@ void EndedRanks::require_running(const std::function<std::vector<int>()>& absent
                 text("rank ", rank_, ": rank ", rank, " has ended",
                      end->empty() ? "" : text(" (", *end, ")"),
                      " before it joined the job. Every rank must run the same script up to its"
-                     " end; look at the output of that rank first."));
+                     " end; look at the output of that rank first."),
+                rank);
   }
 }
 

@@ -14,38 +14,39 @@ from tnt_keras.partition.rules.registry import (
     Decision,
     Operation,
     as_they_are,
-    is_total,
+    is_partial_sum,
     rule,
 )
 from tnt_keras.partition.value import PARTIAL, Partial, known
 
-_OVER_LANES = {"Max": "max", "Min": "min", "Prod": "prod", "All": "and", "Any": "or"}
+_OVER_REPLICAS = {"Max": "max", "Min": "min", "Prod": "prod", "All": "and", "Any": "or"}
 
 _COMPARABLE = REAL | {tf.bool}
+_IMAGES = (0, 1, 2, None)
 
 
-@rule("Sum Mean", replicated=[1], takes_totals=[0])
+@rule("Sum Mean", replicated=[1], takes_partial_sums=[0])
 def _sum_or_mean(operation: Operation) -> Decision | None:
     """Make totals, and leave totals what they are; but not of quotients of integers."""
     value = operation.inputs[0]
     is_mean = operation.type == "Mean"
     if is_mean and not (value.dtype.is_floating or value.dtype.is_complex):
         return _reduced(operation, total=None)
-    if is_total(value):
+    if is_partial_sum(value):
         return as_they_are(operation, PARTIAL)
     return _reduced(operation, total=PARTIAL, weighted=is_mean)
 
 
 @rule("Max Min Prod All Any", replicated=[1])
 def _other_reduction(operation: Operation) -> Decision | None:
-    """Reduce the rows of each lane; lanes are reduced where the value is read."""
+    """Reduce the rows of each replica; replicas are reduced where the value is read."""
     is_comparable = operation.inputs[0].dtype in _COMPARABLE
-    return _reduced(operation, Partial(_OVER_LANES[operation.type]) if is_comparable else None)
+    return _reduced(operation, Partial(_OVER_REPLICAS[operation.type]) if is_comparable else None)
 
 
 @rule("EuclideanNorm ArgMax ArgMin", replicated=[1])
 def _reduction_without_rows(operation: Operation) -> Decision | None:
-    """Refuse reductions over rows: they do not follow from those of the lanes."""
+    """Refuse reductions over rows: they do not follow from those of the replicas."""
     return _reduced(operation, total=None)
 
 
@@ -86,12 +87,6 @@ def _counts(operation: Operation) -> Decision | None:
         [[0, None] if is_by_row else [None]],
         total=PARTIAL if is_sum else None,
     )
-
-
-@rule("InTopK InTopKV2")
-def _in_top_k(operation: Operation) -> Decision | None:
-    inputs: list[Labels] = [[0, None], [0], []]
-    return along_one_label(operation, inputs[: len(operation.inputs)], [[0]])
 
 
 @rule("Softmax LogSoftmax TopKV2 FFT IFFT RFFT IRFFT", replicated=[1])
@@ -140,25 +135,24 @@ def _cross_entropy(operation: Operation) -> Decision | None:
     return along_one_label(operation, rows, [[-1], [-1, None]])
 
 
-@rule("SparseSoftmaxCrossEntropyWithLogits")
-def _cross_entropy_of_labels(operation: Operation) -> Decision | None:
-    """Cut the numbers of the classes as the logits."""
-    return along_one_label(operation, [[0, None], [0]], [[0], [0, None]])
-
-
-@rule("LRN LRNGrad")
-def _normalization_of_channels(operation: Operation) -> Decision | None:
-    axes = [0, 1, 2, None]
-    return along_one_label(operation, [axes] * len(operation.inputs), [axes])
-
-
 @rule("NthElement")
 def _nth_element(operation: Operation) -> Decision | None:
     axes = range(len(operation.shapes[0]) - 1)
     return along_one_label(operation, [[*axes, None], []], [axes])
 
 
-@rule("LowerBound UpperBound")
-def _places_in_sorted(operation: Operation) -> Decision | None:
-    """Cut the sorted numbers of each row as its values."""
-    return along_one_label(operation, [[0, None], [0, 1]], [[0, 1]])
+# The axes of each input and output, with the same number where they are cut together.
+_CUT_TOGETHER: dict[str, tuple[list[Labels], list[Labels]]] = {
+    "InTopK": ([[0, None], [0]], [[0]]),
+    "InTopKV2": ([[0, None], [0], []], [[0]]),
+    "LRN": ([_IMAGES], [_IMAGES]),
+    "LRNGrad": ([_IMAGES] * 3, [_IMAGES]),
+    "LowerBound": ([[0, None], [0, 1]], [[0, 1]]),
+    "SparseSoftmaxCrossEntropyWithLogits": ([[0, None], [0]], [[0], [0, None]]),
+    "UpperBound": ([[0, None], [0, 1]], [[0, 1]]),
+}
+
+
+@rule(" ".join(_CUT_TOGETHER))
+def _cut_together(operation: Operation) -> Decision | None:
+    return along_one_label(operation, *_CUT_TOGETHER[operation.type])

@@ -13,12 +13,18 @@ from tnt_keras.partition.rules.labels import (
     broadcast_labels,
     cut_inputs,
 )
-from tnt_keras.partition.rules.registry import Decision, Operation, as_they_are, is_total, rule
-from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Rows, Value, known
+from tnt_keras.partition.rules.registry import (
+    Decision,
+    Operation,
+    as_they_are,
+    is_partial_sum,
+    rule,
+)
+from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Sharded, Value, known
 
 
-@rule("Neg Identity Snapshot StopGradient PreventGradient", linear=[0], spreads=True)
-@rule("DebugGradientIdentity", linear=[0], spreads=True)
+@rule("Neg Identity Snapshot StopGradient PreventGradient", linear=[0], is_pointwise=True)
+@rule("DebugGradientIdentity", linear=[0], is_pointwise=True)
 @rule(
     "Abs Acos Acosh Angle Asin Asinh Atan Atanh Bucketize Ceil CheckNumerics CheckNumericsV2 "
     "ComplexAbs Conj Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 FakeQuantWithMinMaxArgs Floor "
@@ -27,7 +33,7 @@ from tnt_keras.partition.value import HANDLE, PARTIAL, REPLICATED, Rows, Value, 
     "Softplus Softsign Sqrt Square Tan Tanh "
     "BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0 BesselK0e BesselK1 BesselK1e "
     "BesselY0 BesselY1 Dawsn Expint FresnelCos FresnelSin Spence",
-    spreads=True,
+    is_pointwise=True,
 )
 def _of_one(operation: Operation) -> Decision:
     """Leave the output of a function of one element where the input is."""
@@ -43,7 +49,7 @@ def _of_one(operation: Operation) -> Decision:
     "ApproximateEqual Betainc BitwiseAnd BitwiseOr BitwiseXor FakeQuantWithMinMaxArgsGradient "
     "FakeQuantWithMinMaxVars Igamma IgammaGradA Igammac LeftShift Polygamma RandomGammaGrad "
     "RightShift Zeta",
-    spreads=True,
+    is_pointwise=True,
 )
 def _with_broadcasting(operation: Operation) -> Decision | None:
     """Align axes from the last one."""
@@ -52,16 +58,16 @@ def _with_broadcasting(operation: Operation) -> Decision | None:
     return along_one_label(operation, [broadcast_labels(s) for s in shapes], [range(-rank, 0)])
 
 
-@rule("Add AddV2 AddN Sub", takes_totals=None, spreads=True)
+@rule("Add AddV2 AddN Sub", takes_partial_sums=None, is_pointwise=True)
 def _sums(operation: Operation) -> Decision | None:
     """Leave a sum of totals of one shape a total."""
     values = operation.inputs
-    if all(is_total(v) and v.shape == values[0].shape for v in values):
+    if all(is_partial_sum(v) and v.shape == values[0].shape for v in values):
         return as_they_are(operation, PARTIAL)
     return _with_broadcasting(operation)
 
 
-@rule("Mul", takes_totals=[0, 1], spreads=True)
+@rule("Mul", takes_partial_sums=[0, 1], is_pointwise=True)
 def _product(operation: Operation) -> Decision | None:
     """Leave a total one when it is scaled by finite numbers."""
     first, second = operation.inputs
@@ -70,7 +76,7 @@ def _product(operation: Operation) -> Decision | None:
     return _with_broadcasting(operation)
 
 
-@rule("RealDiv", takes_totals=[0], spreads=True)
+@rule("RealDiv", takes_partial_sums=[0], is_pointwise=True)
 def _quotient(operation: Operation) -> Decision | None:
     """Do as for products."""
     total, divisor = operation.inputs
@@ -82,7 +88,7 @@ def _quotient(operation: Operation) -> Decision | None:
 def _scales(operation: Operation, total: Value, factor: Value) -> bool:
     """Whether a total is combined with known finite numbers, and has as many elements after it."""
     return (
-        is_total(total)
+        is_partial_sum(total)
         and factor.placement == REPLICATED
         and factor.is_known
         and (factor.constant is None or bool(np.all(np.isfinite(factor.constant))))
@@ -98,11 +104,11 @@ _WIDER = {
 }
 
 
-@rule("Cast", takes_totals=[0], spreads=True)
+@rule("Cast", takes_partial_sums=[0], is_pointwise=True)
 def _cast(operation: Operation) -> Decision | None:
     """Leave a total one when it is cast to a wider type."""
     [value], [output] = operation.inputs, operation.outputs
-    if is_total(value) and output.dtype not in _WIDER.get(value.dtype, ()):
+    if is_partial_sum(value) and output.dtype not in _WIDER.get(value.dtype, ()):
         return None
     return _of_one(operation)
 
@@ -115,14 +121,14 @@ def _bitcast(operation: Operation) -> Decision | None:
     return _of_one(operation)
 
 
-@rule("ZerosLike OnesLike", takes_totals=[0], spreads=True)
+@rule("ZerosLike OnesLike", takes_partial_sums=[0], is_pointwise=True)
 def _filled_like(operation: Operation) -> Decision:
     """Form no totals: their values are not needed."""
     placement = operation.inputs[0].placement
-    return as_they_are(operation, placement if isinstance(placement, Rows) else REPLICATED)
+    return as_they_are(operation, placement if isinstance(placement, Sharded) else REPLICATED)
 
 
-@rule("IdentityN", takes_totals=None)
+@rule("IdentityN", takes_partial_sums=None)
 def _identities(operation: Operation) -> Decision:
     return as_they_are(operation, *(value.placement for value in operation.inputs))
 
@@ -155,10 +161,8 @@ def channel_axis(operation: Operation) -> int:
     return operation.inputs[0].rank - 1
 
 
-@rule("FakeQuantWithMinMaxVarsPerChannel")
-def _quantization(operation: Operation) -> Decision | None:
-    """Cut any axis but that of the channels, the last one."""
-    return along_leading_axes(operation, 1)
+# Any axis but that of the channels, the last one.
+rule("FakeQuantWithMinMaxVarsPerChannel")(lambda op: along_leading_axes(op, 1))
 
 
 @rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
@@ -171,20 +175,18 @@ def _gradient_of_quantization(operation: Operation) -> Decision | None:
     return along_one_label(operation, [axes, axes, ends, ends], [axes, PARTIAL, PARTIAL])
 
 
-@rule("StringLower StringUpper StringStrip StringLength", spreads=True)
-@rule("StaticRegexReplace StaticRegexFullMatch UnicodeScript UnicodeTranscode", spreads=True)
-@rule("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong", spreads=True)
-@rule("AsString StringToNumber EncodeBase64 DecodeBase64", spreads=True)
+@rule("StringLower StringUpper StringStrip StringLength", is_pointwise=True)
+@rule("StaticRegexReplace StaticRegexFullMatch UnicodeScript UnicodeTranscode", is_pointwise=True)
+@rule("StringToHashBucket StringToHashBucketFast StringToHashBucketStrong", is_pointwise=True)
+@rule("AsString StringToNumber EncodeBase64 DecodeBase64", is_pointwise=True)
 @rule("RegexReplace RegexFullMatch", replicated=[1, 2])
 def _one_string(operation: Operation) -> Decision | None:
     """Cut strings or numbers; a pattern may follow, and what takes its place."""
     return along_leading_axes(operation, 0)
 
 
-@rule("Fingerprint", replicated=[1])
-def _fingerprint(operation: Operation) -> Decision | None:
-    """Hash what lies along all axes but the first."""
-    return batchwise(operation, [0])
+# It hashes what lies along all axes but the first.
+rule("Fingerprint", replicated=[1])(lambda op: batchwise(op, [0]))
 
 
 @rule("StringJoin Substr")

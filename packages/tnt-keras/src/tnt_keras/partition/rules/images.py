@@ -14,12 +14,12 @@ from tnt_keras.partition.rules.labels import (
     rows_of_batch,
 )
 from tnt_keras.partition.rules.registry import Decision, Operation, flags, rule
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Rows, Sizes, Unknown, known
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Sharded, Sizes, Unknown, known
 
 
-def _batchwise(types: str, *batches: int) -> None:
+def _batchwise(types: str, *batches: int, total: tuple[Placement, ...] = ()) -> None:
     """Enter operations that take some inputs image by image; others are parameters."""
-    rule(types)(lambda operation: batchwise(operation, batches))
+    rule(types)(lambda operation: batchwise(operation, batches, *total))
 
 
 _batchwise("Dilation2D MaxPool MaxPoolV2 MaxPool3D AvgPool AvgPool3D", 0)
@@ -30,7 +30,13 @@ _batchwise("ResizeBilinearGrad ResizeBicubicGrad ScaleAndTranslateGrad", 0, 1)
 _batchwise("DrawBoundingBoxes DrawBoundingBoxesV2 CombinedNonMaxSuppression", 0, 1)
 _batchwise("MaxPoolGrad MaxPoolGradV2 MaxPoolGradGrad MaxPoolGradGradV2", 0, 1, 2)
 _batchwise("MaxPool3DGrad MaxPool3DGradGrad", 0, 1, 2)
-_batchwise("Dilation2DBackpropInput", 0, 2)  # images and gradients; between them is the filter
+# Images and gradients; between them is the filter.
+_batchwise("Dilation2DBackpropInput", 0, 2)
+_batchwise("Dilation2DBackpropFilter", 0, 2, total=(PARTIAL,))
+
+# Colors are along the last axis; contrasts are against the mean over an image, the last three.
+rule("RGBToHSV HSVToRGB AdjustHue AdjustSaturation")(lambda op: along_leading_axes(op, 1))
+rule("AdjustContrastv2")(lambda op: along_leading_axes(op, 3))
 
 
 @rule("Conv")
@@ -77,12 +83,6 @@ def _gradient_of_filter(operation: Operation) -> Decision | None:
     return batchwise(operation, [0, 2], PARTIAL) or _with_own_filters(operation, output=1)
 
 
-@rule("Dilation2DBackpropFilter")
-def _gradient_of_dilation_filter(operation: Operation) -> Decision | None:
-    """Add up over images and gradients; between them is the filter."""
-    return batchwise(operation, [0, 2], PARTIAL)
-
-
 def _with_own_filters(operation: Operation, output: int) -> Decision | None:
     """Place a convolution in groups, with filters for each row of the batch, or a derivative of it.
 
@@ -106,7 +106,7 @@ def _with_own_filters(operation: Operation, output: int) -> Decision | None:
 
 def _rows_of_own_filters(
     operation: Operation, images: Sizes, filters: Sizes
-) -> tuple[Rows, Rows, Rows]:
+) -> tuple[Sharded, Sharded, Sharded]:
     """Return where rows are, unless a group of channels would belong to several of them."""
     axis = 1 if operation.attributes["data_format"].startswith(b"NC") else len(images) - 1
     channels, depth, num_results = map(known, (images[axis], *filters[-2:]))
@@ -120,22 +120,10 @@ def _rows_of_own_filters(
         raise Unknown
     inner, results = channels // num_groups, num_results // num_groups
     return (
-        Rows(axis, first.outer, inner),
-        Rows(filter_axis, first.outer, inner if is_depthwise else results),
-        Rows(axis, first.outer, results),
+        Sharded(axis, first.outer, inner),
+        Sharded(filter_axis, first.outer, inner if is_depthwise else results),
+        Sharded(axis, first.outer, results),
     )
-
-
-@rule("RGBToHSV HSVToRGB AdjustHue AdjustSaturation")
-def _pixels(operation: Operation) -> Decision | None:
-    """Change colors, which are along the last axis."""
-    return along_leading_axes(operation, 1)
-
-
-@rule("AdjustContrastv2")
-def _contrast(operation: Operation) -> Decision | None:
-    """Change colors against their means over an image, the last three axes."""
-    return along_leading_axes(operation, 3)
 
 
 @rule("ImageProjectiveTransformV2 ImageProjectiveTransformV3", replicated=[2, 3])
@@ -149,7 +137,7 @@ def _projection(operation: Operation) -> Decision | None:
 def _space_to_batch(operation: Operation) -> Decision | None:
     """Make a whole batch of each place in a block, one after the other."""
     rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
-    return cut_inputs(operation, [0], rows, Rows(0, num_places * rows.outer, rows.inner))
+    return cut_inputs(operation, [0], rows, Sharded(0, num_places * rows.outer, rows.inner))
 
 
 @rule("BatchToSpaceND", replicated=[1, 2])
@@ -158,7 +146,7 @@ def _batch_to_space(operation: Operation) -> Decision | None:
     rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
     if rows.outer % num_places:
         return None
-    return cut_inputs(operation, [0], rows, Rows(0, rows.outer // num_places, rows.inner))
+    return cut_inputs(operation, [0], rows, Sharded(0, rows.outer // num_places, rows.inner))
 
 
 def _places_in_block(operation: Operation) -> int:

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tnt_keras.partition.rules.labels import Labels, along_one_label, with_axis
 from tnt_keras.partition.rules.registry import REAL, Decision, Operation, flags, rule
 from tnt_keras.partition.rules.shapes import known_axis, known_sizes
-from tnt_keras.partition.value import HANDLE, PARTIAL, Partial, Rows, Value, known
+from tnt_keras.partition.value import HANDLE, PARTIAL, Partial, Sharded, Value, known
 
 _COMPLEX = frozenset({tf.complex64, tf.complex128})
 
@@ -52,7 +52,7 @@ def _depth(indices: Value) -> int:
 
 @rule("ResourceGather ResourceGatherNd")
 def _resource_gather(operation: Operation) -> Decision | None:
-    """Gather from a variable, which each lane has whole, along its first axes."""
+    """Gather from a variable, which each replica has whole, along its first axes."""
     indices = operation.inputs[1]
     is_nd = operation.type == "ResourceGatherNd"
     axis, rank = indices.rows.axis, indices.rank
@@ -73,7 +73,7 @@ def _one_hot(operation: Operation) -> Decision | None:
     "UnsortedSegmentSum UnsortedSegmentProd UnsortedSegmentMax UnsortedSegmentMin", replicated=[2]
 )
 def _unsorted_segments(operation: Operation) -> Decision | None:
-    """Reduce in each lane: a segment of which it has no row is the neutral element there."""
+    """Reduce in each replica: a segment of which it has no row is the neutral element there."""
     data, segments, _ = operation.inputs
     reduction = operation.type.removeprefix("UnsortedSegment").lower()
     numbers = REAL | _COMPLEX if reduction == "sum" else REAL
@@ -107,7 +107,7 @@ def _scatter_nd(operation: Operation) -> Decision | None:
         total=PARTIAL if updates.dtype in REAL | _COMPLEX else None,
     )
     match decision:
-        case Decision(outputs=(Rows(axis=axis),)):
+        case Decision(outputs=(Sharded(axis=axis),)):
             return dataclasses.replace(decision, counts_rows={2: flags(num_sizes, axis)})
     return decision
 
@@ -135,8 +135,8 @@ _MAKES_ROWS = frozenset(
 def gives_rows(operation: Operation) -> bool:
     """Return whether an operation on replicated values gives one output with the batch's rows.
 
-    It makes a row for each sample of values of other numbers: ragged, sparse, merged. All lanes
-    have such values whole. Where they become dense, each lane goes on with its own rows, which
+    It makes a row for each sample of values of other numbers: ragged, sparse, merged. All replicas
+    have such values whole. Where they become dense, each replica goes on with its own rows, which
     sends nothing and is right for any value, also of the batch's size by chance.
     """
     if operation.type not in _MAKES_ROWS:

@@ -17,7 +17,7 @@ from tnt_keras.partition.value import (
     REPLICATED,
     Partial,
     Placement,
-    Rows,
+    Sharded,
     Sizes,
     Unknown,
     Value,
@@ -81,12 +81,12 @@ class _Cut:
             return REPLICATED
         if labels.count(self.label) > 1:
             raise Unknown
-        return Rows(labels.index(self.label), self.outer, self.inner)
+        return Sharded(labels.index(self.label), self.outer, self.inner)
 
     def of_input(self, value: Value, labels: Labels) -> Placement:
         """Return where an input must be, if it is known to have the size of the others."""
         wanted = self.placement(labels)
-        if not isinstance(wanted, Rows) or wanted == value.placement:
+        if not isinstance(wanted, Sharded) or wanted == value.placement:
             return wanted
         if self.size is None or size_of_axis(value, wanted.axis) != self.size:
             raise Unknown
@@ -101,7 +101,7 @@ class _Cut:
         if output.shape is None or len(output.shape) != len(labels):
             raise Unknown
         found = self.placement(labels)
-        if not isinstance(found, Rows):
+        if not isinstance(found, Sharded):
             if total is None:
                 raise Unknown
             return total
@@ -116,7 +116,7 @@ def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
     cuts = []
     for value, labels in zip(operation.inputs, inputs, strict=True):
         match value.placement:
-            case Rows(axis, outer, inner) if labels[axis] is not None:
+            case Sharded(axis, outer, inner) if labels[axis] is not None:
                 cuts.append(_Cut(labels[axis], size_of_axis(value, axis), outer, inner))
     return list(dict.fromkeys(cuts))
 
@@ -126,7 +126,7 @@ def _elements_exchanged(operation: Operation, decision: Decision) -> int:
     gathered = (
         value.shape
         for value, wanted in zip(operation.inputs, decision.inputs, strict=True)
-        if isinstance(value.placement, Rows) and value.placement != wanted
+        if isinstance(value.placement, Sharded) and value.placement != wanted
     )
     reduced = (
         output.shape
@@ -136,12 +136,12 @@ def _elements_exchanged(operation: Operation, decision: Decision) -> int:
     return sum(map(estimated_size, (*gathered, *reduced)))
 
 
-def rows_of_batch(operation: Operation, batches: Collection[int]) -> Rows | None:
+def rows_of_batch(operation: Operation, batches: Collection[int]) -> Sharded | None:
     """Return the rows that inputs of equal size have along axis 0, or can be cut to; else None."""
     values = [operation.inputs[i] for i in batches]
     for value in values:
         rows = value.placement
-        if isinstance(rows, Rows) and rows.axis == 0:
+        if isinstance(rows, Sharded) and rows.axis == 0:
             size = size_of_axis(value, 0)
             if all(v.placement == rows or size_of_axis(v, 0) == size is not None for v in values):
                 return rows
@@ -149,7 +149,7 @@ def rows_of_batch(operation: Operation, batches: Collection[int]) -> Rows | None
 
 
 def cut_inputs(
-    operation: Operation, cut: Collection[int], rows: Rows, *outputs: Placement
+    operation: Operation, cut: Collection[int], rows: Sharded, *outputs: Placement
 ) -> Decision:
     """Return the decision that has rows for some inputs, and the other inputs replicated."""
     inputs = tuple(rows if i in cut else REPLICATED for i in range(len(operation.inputs)))

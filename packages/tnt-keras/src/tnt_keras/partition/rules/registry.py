@@ -1,15 +1,15 @@
 """The table of rules: from the type of an operation to the rule that places it.
 
 A rule is a pure function of an `Operation`: type, attributes, and what is known of whole values. It
-knows neither lanes nor ranks, and makes nothing. It returns a `Decision`; or None, or raises
+knows neither replicas nor ranks, and makes nothing. It returns a `Decision`; or None, or raises
 `Unknown`, for "no": then all inputs are gathered and every rank computes the whole operation, which
 is right for anything.
 
 Before a rule is asked, operands that are declared `replicated` (shapes, axes, indices of positions,
 sizes, seeds, predicates) have become so, and totals (`Partial`) have been reduced, except at inputs
-that are declared `linear` or `takes_totals`. If all inputs are replicated then, no rule is asked.
-Nor is it if `linear` inputs are totals, and no input has rows: outputs are totals then. So a rule
-sees at least one input that has rows, or is a total that it takes.
+that are declared `linear` or `takes_partial_sums`. If all inputs are replicated then, no rule is
+asked. Nor is it if `linear` inputs are totals, and no input has rows: outputs are totals then. So a
+rule sees at least one input that has rows, or is a total that it takes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.value import PARTIAL, Placement, Rows, Shape, Sizes, Unknown, Value
+from tnt_keras.partition.value import PARTIAL, Placement, Shape, Sharded, Sizes, Unknown, Value
 
 REAL = frozenset(
     {
@@ -59,19 +59,19 @@ class Operation:
 
     def with_rows(self) -> list[int]:
         """Return the positions of the inputs that have rows."""
-        return [i for i, v in enumerate(self.inputs) if isinstance(v.placement, Rows)]
+        return [i for i, v in enumerate(self.inputs) if isinstance(v.placement, Sharded)]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Decision:
-    """How an operation is computed in lanes.
+    """How an operation is computed in replicas.
 
     `counts_rows` has, for operands that hold sizes or positions, one bool for each entry: those
-    that are multiples `m * N` of the number of rows become `m * k` in a lane of `k` rows. Negative
-    entries stay. `constants` replace inputs before that, also by multiples of `ANY_ROWS`;
+    that are multiples `m * N` of the number of rows become `m * k` in a replica of `k` rows.
+    Negative entries stay. `constants` replace inputs before that, also by multiples of `ANY_ROWS`;
     `attributes` and `type` replace those of the operation. `weighted`: outputs that are totals are
-    multiplied by `k / N`. A mean over all rows is the sum of the means over each lane's `k` rows,
-    each times `k / N`.
+    multiplied by `k / N`. A mean over all rows is the sum of the means over each replica's `k`
+    rows, each times `k / N`.
     """
 
     inputs: tuple[Placement, ...]
@@ -90,14 +90,14 @@ Rule: TypeAlias = Callable[[Operation], Decision | None]
 class Entry:
     """A row of the table.
 
-    `spreads`: each element of an output depends only on the elements of the inputs at the same
+    `is_pointwise`: each element of an output depends only on the elements of the inputs at the same
     place, so that rows of a replicated output can be computed from rows of inputs.
     """
 
     rule: Rule
     replicated: frozenset[int]  # inputs, whatever they hold; negative: from the last
     linear: frozenset[int] | None  # inputs that may be totals, linear in all together; None: all
-    spreads: bool
+    is_pointwise: bool
 
 
 _table: dict[str, Entry] = {}
@@ -108,15 +108,16 @@ def rule(
     *,
     replicated: Collection[int] = (),
     linear: Collection[int] | None = (),
-    takes_totals: Collection[int] | None = (),
-    spreads: bool = False,
+    takes_partial_sums: Collection[int] | None = (),
+    is_pointwise: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Enter a rule into the table for types, separated by white space; see `Entry`.
 
-    Of `linear` inputs that are totals, outputs are totals; with `takes_totals` the rule decides.
+    Of `linear` inputs that are totals, outputs are totals; with `takes_partial_sums` the rule
+    decides.
     """
     is_linear = linear is None or len(linear) > 0
-    totals = linear if is_linear else takes_totals
+    totals = linear if is_linear else takes_partial_sums
 
     def enter(function: Rule) -> Rule:
         @functools.wraps(function)
@@ -124,7 +125,7 @@ def rule(
             if (
                 is_linear
                 and not operation.with_rows()
-                and _are_totals(operation, linear, replicated)
+                and _are_partial_sums(operation, linear, replicated)
             ):
                 return as_they_are(operation, *[PARTIAL] * len(operation.outputs))
             try:
@@ -133,7 +134,10 @@ def rule(
                 return None
 
         entry = Entry(
-            asked, frozenset(replicated), None if totals is None else frozenset(totals), spreads
+            asked,
+            frozenset(replicated),
+            None if totals is None else frozenset(totals),
+            is_pointwise,
         )
         for name in types.split():
             if name in _table:
@@ -144,12 +148,12 @@ def rule(
     return enter
 
 
-def _are_totals(
+def _are_partial_sums(
     operation: Operation, linear: Collection[int] | None, replicated: Collection[int]
 ) -> bool:
     count = len(operation.inputs)
     places = linear or {*range(count)} - {i % count for i in replicated}
-    return all(is_total(operation.inputs[i]) for i in places)
+    return all(is_partial_sum(operation.inputs[i]) for i in places)
 
 
 def entry_of(operation_type: str) -> Entry | None:
@@ -162,8 +166,8 @@ def ruled_types() -> frozenset[str]:
     return frozenset(_table)
 
 
-def is_total(value: Value) -> bool:
-    """Return whether a value is a sum over lanes that has not been formed yet."""
+def is_partial_sum(value: Value) -> bool:
+    """Return whether a value is a sum over replicas that has not been formed yet."""
     return value.placement == PARTIAL
 
 

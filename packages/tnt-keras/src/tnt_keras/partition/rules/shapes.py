@@ -1,6 +1,6 @@
 """Operations that give the same elements another shape, and cut, join and pad along axes.
 
-Along the rows' axis whole blocks of the batch can be taken and joined: each lane has its rows of
+Along the rows' axis whole blocks of the batch can be taken and joined: each replica has its rows of
 each block. What picks rows by their position has no rule.
 """
 
@@ -17,8 +17,8 @@ from tnt_keras.partition.rules.registry import Decision, Operation, as_they_are,
 from tnt_keras.partition.value import (
     REPLICATED,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Sizes,
     Unknown,
     Value,
@@ -51,7 +51,7 @@ def _element(operand: Value, i: int) -> int | None:
     return None if operand.known_elements is None else operand.known_elements[i]
 
 
-def _blocks(elements: int | None, rows: Rows, num_rows: int) -> int:
+def _blocks(elements: int | None, rows: Sharded, num_rows: int) -> int:
     """Return how many whole blocks so many elements of the rows' axis are."""
     if elements is None or rows.inner is None or elements % (num_rows * rows.inner):
         raise Unknown
@@ -76,7 +76,7 @@ def _reshaped_sizes(operation: Operation) -> Sizes:
     """Return what is known of the sizes that a reshape gives.
 
     The size that it has to find (-1) is known if the other unknown sizes are those of the value.
-    Lanes are told the size: their reshape fails if it is not what it would have found.
+    Replicas are told the size: their reshape fails if it is not what it would have found.
     """
     (value, operand), [output] = operation.inputs, operation.outputs
     sizes, said = known_sizes(operand, output.shape), operand.known_elements
@@ -97,7 +97,7 @@ def _reshaped_sizes(operation: Operation) -> Sizes:
     return tuple(num_elements // num_others if i in found else s for i, s in enumerate(sizes))
 
 
-def _from_the_left(rows: Rows, shape: Sizes, sizes: Sizes, num_rows: int) -> Rows | None:
+def _from_the_left(rows: Sharded, shape: Sizes, sizes: Sizes, num_rows: int) -> Sharded | None:
     """Return where the rows are after a reshape, seen from the sizes before them.
 
     Row-major, a value is `before` times the rows, each of `row` elements. An axis in front of which
@@ -115,14 +115,14 @@ def _from_the_left(rows: Rows, shape: Sizes, sizes: Sizes, num_rows: int) -> Row
             row = (rows.inner or 1) * math.prod(s for s in shape[rows.axis + 1 :] if s is not None)
             rest = product(sizes[axis + 1 :])
             is_whole = before % run == 0 and rest is not None and row % rest == 0
-            return Rows(axis, outer, None) if is_whole else None
+            return Sharded(axis, outer, None) if is_whole else None
         if before % run == 0 and size % (outer * num_rows) == 0:
-            return Rows(axis, outer, size // (outer * num_rows))
+            return Sharded(axis, outer, size // (outer * num_rows))
         run *= size
     return None
 
 
-def _from_the_right(rows: Rows, shape: Sizes, sizes: Sizes, num_rows: int) -> Rows | None:
+def _from_the_right(rows: Sharded, shape: Sizes, sizes: Sizes, num_rows: int) -> Sharded | None:
     """Return the same, seen from the sizes behind the rows: those before them may be unknown."""
     row = product(shape[rows.axis + 1 :])
     if row is None or rows.inner is None:
@@ -135,7 +135,7 @@ def _from_the_right(rows: Rows, shape: Sizes, sizes: Sizes, num_rows: int) -> Ro
             return None
         inner = row // run
         if row % run == 0 and size % (num_rows * inner) == 0:
-            return Rows(axis, size // (num_rows * inner), inner)
+            return Sharded(axis, size // (num_rows * inner), inner)
         run *= size
     return None
 
@@ -153,7 +153,7 @@ def _squeeze(operation: Operation) -> Decision | None:
     axes = {axis % value.rank for axis in operation.attributes["squeeze_dims"]}
     if not axes:
         axes = {axis for axis, size in enumerate(value.known_shape) if known(size) == 1}
-    # A lane with a single row has an axis of size 1 that the whole value does not have: the axes
+    # A replica with a single row has an axis of size 1 that the whole value does not have: the axes
     # must be said, and "none" cannot be.
     if not axes or value.rows.axis in axes:
         return None
@@ -171,7 +171,7 @@ def _transpose(operation: Operation) -> Decision | None:
     return as_they_are(operation, value.rows.on_axis(order.index(value.rows.axis)))
 
 
-@rule("BroadcastTo", replicated=[1], spreads=True)
+@rule("BroadcastTo", replicated=[1], is_pointwise=True)
 def _broadcast_to(operation: Operation) -> Decision | None:
     value, operand = operation.inputs
     rows, sizes = value.rows, known_sizes(operand, operation.outputs[0].shape)
@@ -192,10 +192,10 @@ def _tile(operation: Operation) -> Decision | None:
         times = known(known(tiled)[axis]) // size if size else None
     if not times:
         return None
-    return as_they_are(operation, Rows(axis, value.rows.outer * times, value.rows.inner))
+    return as_they_are(operation, Sharded(axis, value.rows.outer * times, value.rows.inner))
 
 
-@rule("Fill", replicated=[0, 1], spreads=True)
+@rule("Fill", replicated=[0, 1], is_pointwise=True)
 def _fill(operation: Operation) -> Decision | None:
     """Never asked for: what is filled is the same everywhere. It may be made as rows."""
     return None
@@ -207,15 +207,17 @@ def _concat(operation: Operation) -> Decision | None:
     """Join values along an axis, which is another input: the first or the last one."""
     at = 0 if operation.type == "Concat" else len(operation.inputs) - 1
     values = [*operation.inputs[:at], *operation.inputs[at + 1 :]]
-    first = next((v for v in values if isinstance(v.placement, Rows) and v.shape is not None), None)
+    first = next(
+        (v for v in values if isinstance(v.placement, Sharded) and v.shape is not None), None
+    )
     axis, rows = known_axis(operation.inputs[at], known(first).rank), known(first).rows
     placed: list[Placement] = [rows] * len(values)
     if axis == rows.axis:
-        if any(isinstance(v.placement, Rows) and v.rows.inner != rows.inner for v in values):
+        if any(isinstance(v.placement, Sharded) and v.rows.inner != rows.inner for v in values):
             return None
         blocks = [_blocks(v.known_shape[axis], rows, operation.num_rows) for v in values]
-        placed = [Rows(axis, number, rows.inner) for number in blocks]
-        rows = Rows(axis, sum(blocks), rows.inner)
+        placed = [Sharded(axis, number, rows.inner) for number in blocks]
+        rows = Sharded(axis, sum(blocks), rows.inner)
         if 0 in blocks:
             return None
     return Decision((*placed[:at], REPLICATED, *placed[at:]), (rows,))
@@ -252,7 +254,7 @@ def _split(operation: Operation) -> Decision | None:
         blocks = _blocks(known(output.shape)[axis], rows, operation.num_rows)
         if not blocks:
             return None
-        parts.append(Rows(axis, blocks, rows.inner))
+        parts.append(Sharded(axis, blocks, rows.inner))
     counted = {1: (True,) * len(parts)} if has_sizes else {}
     return as_they_are(operation, *parts, counts_rows=counted)
 
@@ -276,7 +278,7 @@ def _slice(operation: Operation) -> Decision | None:
     number = _blocks(elements, rows, num_rows)
     if not number:
         return None
-    placed = Rows(axis, number, rows.inner)
+    placed = Sharded(axis, number, rows.inner)
     return as_they_are(operation, placed, counts_rows={1: counted, 2: counted})
 
 
@@ -286,7 +288,7 @@ def _strided_slice(operation: Operation) -> Decision | None:
     rows, shape = value.rows, value.known_shape
     entry, axis = _slice_spec(operation, value.rank)[rows.axis]
     blocks, changes = _taken_blocks(operation, rows, shape[rows.axis], entry)
-    return as_they_are(operation, Rows(known(axis), blocks, rows.inner), **changes)
+    return as_they_are(operation, Sharded(known(axis), blocks, rows.inner), **changes)
 
 
 @rule("StridedSliceGrad", replicated=[0, _BEGIN, _END, _STRIDES], linear=[4])
@@ -300,7 +302,7 @@ def _strided_slice_grad(operation: Operation) -> Decision | None:
     blocks = rows.outer
     if entry is not None and size is not None:
         blocks = _blocks(size, rows, operation.num_rows)
-    placed = Rows(axis, blocks, rows.inner)
+    placed = Sharded(axis, blocks, rows.inner)
     _, changes = _taken_blocks(operation, placed, size, entry)
     changes["counts_rows"][0] = flags(len(sizes), axis)
     return as_they_are(operation, placed, **changes)
@@ -338,7 +340,7 @@ def _is_set(operation: Operation, mask: str, entry: int) -> bool:
 
 
 def _taken_blocks(
-    operation: Operation, rows: Rows, size: int | None, entry: int | None
+    operation: Operation, rows: Sharded, size: int | None, entry: int | None
 ) -> tuple[int, dict[str, Any]]:
     """Return how many blocks of rows a strided slice takes, and changes of the decision.
 
@@ -394,5 +396,5 @@ def _pad(operation: Operation) -> Decision | None:
     if operation.type.startswith("MirrorPad"):
         return None
     counted = flags(2 * value.rank, 2 * axis, 2 * axis + 1)
-    placed = Rows(axis, first + rows.outer + last, rows.inner)
+    placed = Sharded(axis, first + rows.outer + last, rows.inner)
     return as_they_are(operation, placed, counts_rows={1: counted})

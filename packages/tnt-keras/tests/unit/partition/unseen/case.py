@@ -18,7 +18,7 @@ BATCH = 7
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A training that must give in lanes what plain Keras gives.
+    """A training that must give in replicas what plain Keras gives.
 
     Attributes:
         name: Name of the function that makes it.

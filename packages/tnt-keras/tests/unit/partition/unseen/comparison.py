@@ -1,4 +1,4 @@
-"""What a training script leaves, serially and in lanes, and how far two such results are apart."""
+"""What a script leaves, serially and in replicas, and how far two such results are apart."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from fit_lanes import LOOPS, KerasSteps, in_lanes
-from step_lanes import all_steps
+from fit_replicas import LOOPS, KerasSteps, in_replicas
+from step_replicas import all_steps
 
 from tnt_keras.partition.plan import Compute
 
@@ -19,7 +19,7 @@ Values = dict[str, np.ndarray]
 
 
 class _SharedTraces(KerasSteps):
-    """Steps of a model that are traced once for all numbers of lanes.
+    """Steps of a model that are traced once for all numbers of replicas.
 
     Attributes:
         first: The variables of the step and what they held before the first step.
@@ -47,19 +47,19 @@ def serially(case: Case, ulps: int = 0) -> Values:
         return _trained(case, model, arguments)
 
 
-def in_numbers_of_lanes(
+def in_numbers_of_replicas(
     case: Case, numbers: Sequence[int]
 ) -> Iterator[tuple[int, Values, dict[str, KerasSteps]]]:
-    """Run a script in lanes: once for each number of them, each time from the start.
+    """Run a script in replicas: once for each number of them, each time from the start.
 
     Yields:
-        The number of lanes, what the run leaves, and its steps.
+        The number of replicas, what the run leaves, and its steps.
     """
     with _policy(case):
         model, arguments = case.make()
         steps: dict[str, KerasSteps] = {}
-        for lanes in numbers:
-            before, steps = steps, in_lanes(model, lanes)
+        for replicas in numbers:
+            before, steps = steps, in_replicas(model, replicas)
             for kind in LOOPS:
                 steps[kind].__class__ = _SharedTraces
                 if before:
@@ -71,7 +71,7 @@ def in_numbers_of_lanes(
             for kind in reversed(LOOPS) if before else ():
                 for variable, value in getattr(before[kind], "first", ()):
                     variable.assign(value)
-            yield lanes, _trained(case, model, arguments), steps
+            yield replicas, _trained(case, model, arguments), steps
 
 
 class _policy:

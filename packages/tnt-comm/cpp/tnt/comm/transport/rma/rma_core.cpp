@@ -184,7 +184,8 @@ void RmaCore::require_alive(const std::vector<int>& ranks,
              status.pid, ") and others to ", what, ", but it ",
              status.state == PeerState::vanished ? "cannot be reached" : "has ended",
              status.reason.empty() ? "" : ": ", status.reason, full_stop_after(status.reason),
-             status.state == PeerState::vanished ? "" : " See the output of that rank."));
+             status.state == PeerState::vanished ? "" : " See the output of that rank."),
+        other);
   }
 }
 

@@ -100,7 +100,8 @@ void ShmSegment::require_alive(int member) const {
               text("rank ", world_rank(rank_), " creates ", request_.title(),
                    " together with rank ", peer, " (host ", status.host, ", pid ", status.pid,
                    "), which has ended", status.reason.empty() ? "" : ": ", status.reason,
-                   full_stop_after(status.reason), " See the output of that rank."));
+                   full_stop_after(status.reason), " See the output of that rank."),
+              peer);
 }
 
 ShmSegment::Header& ShmSegment::header() const {

@@ -124,7 +124,8 @@ class Member final : public Bootstrap {
     if (auto taken = await_or_end(take, what)) return std::move(*taken);
     throw Error(ErrorKind::peer_lost,
                 text("rank ", place_.rank, " has lost rank 0 at ", shown(place_.rendezvous),
-                     " while the job started. See the output of rank 0."));
+                     " while the job started. See the output of rank 0."),
+                0);
   }
 
   // Nothing if the connection has ended.

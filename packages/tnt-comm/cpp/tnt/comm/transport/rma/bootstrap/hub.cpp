@@ -252,7 +252,8 @@ class Hub final : public Bootstrap {
     throw Error(ErrorKind::peer_lost,
                 text("rank 0 has lost rank ", *guest.rank, " (", guest.address,
                      ") while the job started. See the output of that rank.",
-                     others.empty() ? "" : text(" Not there yet: ", names_of_ranks(others), ".")));
+                     others.empty() ? "" : text(" Not there yet: ", names_of_ranks(others), ".")),
+                *guest.rank);
   }
 
   void send_table() {

@@ -1,7 +1,7 @@
-"""A step in n lanes of one process, against the same step as TensorFlow runs it.
+"""A step in n replicas of one process, against the same step as TensorFlow runs it.
 
 The step is traced once. Its trace is what TensorFlow runs, and what is built for every number of
-lanes and every shape of a batch. Variables are put back between the two, and both must leave the
+replicas and every shape of a batch. Variables are put back between the two, and both must leave the
 same in them.
 """
 
@@ -17,10 +17,10 @@ from hypothesis import settings
 from tnt_keras.partition import (
     REPLICATED,
     Input,
-    Lanes,
     PartitionedStep,
+    Replicas,
     Request,
-    Rows,
+    Sharded,
     build,
     trace,
 )
@@ -29,16 +29,16 @@ from tnt_keras.partition.plan import Body, Compute, Step
 Batch = Sequence[Any]
 
 LONG_RUN = 1000
-"""Examples of hypothesis' profile in the long run, which has another number of lanes too."""
+"""Examples of hypothesis' profile in the long run, which has another number of replicas too."""
 
 
-def usual_lanes() -> tuple[int, ...]:
-    """Numbers of lanes of a test that names none."""
+def usual_replicas() -> tuple[int, ...]:
+    """Numbers of replicas of a test that names none."""
     return (2, 3) if settings().max_examples >= LONG_RUN else (3,)
 
 
 class OneProcess:
-    """The exchange of a process that is alone: what its lanes combined is the result.
+    """The exchange of a process that is alone: what its replicas combined is the result.
 
     Attributes:
         flushes: What was asked for in each exchange.
@@ -69,7 +69,7 @@ class OneProcess:
         return make()
 
 
-class StepInLanes:
+class StepInReplicas:
     """A function of batches, traced once.
 
     Args:
@@ -83,7 +83,7 @@ class StepInLanes:
         variables: That the function assigns.
 
     Attributes:
-        built: The steps, by the number of lanes and the sizes that they know.
+        built: The steps, by the number of replicas and the sizes that they know.
         exchange: Of the step that was built last.
     """
 
@@ -118,34 +118,34 @@ class StepInLanes:
         tensors = [tf.convert_to_tensor(a) for a in batch]
         return self.traced.concrete_function(*tensors)
 
-    def in_lanes(self, batch: Batch, lanes: int) -> Any:
-        """What lanes give for a batch."""
+    def in_replicas(self, batch: Batch, replicas: int) -> Any:
+        """What replicas give for a batch."""
         tensors = [tf.convert_to_tensor(a) for a in batch]
-        step, local = self.step(batch, lanes), self._local(tensors, lanes)
-        if self._has_any_rows(tensors, lanes):
+        step, local = self.step(batch, replicas), self._local(tensors, replicas)
+        if self._has_any_rows(tensors, replicas):
             local.append(tf.constant(self._num_rows(tensors), tf.int64))
         return step(*local)
 
-    def step(self, batch: Batch, lanes: int) -> PartitionedStep:
+    def step(self, batch: Batch, replicas: int) -> PartitionedStep:
         """The step that is built for such a batch."""
         tensors = [tf.convert_to_tensor(a) for a in batch]
-        shapes = self._known_shapes(tensors, lanes)
-        num_rows: int | None = max(self._num_rows(tensors), lanes)
-        is_cut = self._num_rows(tensors) >= lanes
-        if self._has_any_rows(tensors, lanes):
+        shapes = self._known_shapes(tensors, replicas)
+        num_rows: int | None = max(self._num_rows(tensors), replicas)
+        is_cut = self._num_rows(tensors) >= replicas
+        if self._has_any_rows(tensors, replicas):
             num_rows = None
-        key = lanes, num_rows or is_cut, tuple(shapes)
+        key = replicas, num_rows or is_cut, tuple(shapes)
         if key not in self.built:
             inputs = [
                 Input(
                     shape,
-                    Rows(0) if r and is_cut else REPLICATED,
+                    Sharded(0) if r and is_cut else REPLICATED,
                     tuple(t.shape) if self.with_example else None,
                 )
                 for shape, t, r in zip(shapes, tensors, self.rows, strict=True)
             ]
             self.built[key] = build(
-                self.traced, inputs, Lanes(0, lanes, lanes), num_rows, self._exchange
+                self.traced, inputs, Replicas(0, replicas, replicas), num_rows, self._exchange
             )
         return self.built[key]
 
@@ -162,18 +162,18 @@ class StepInLanes:
         self.exchange = OneProcess()
         return self.exchange
 
-    def _has_any_rows(self, tensors: Sequence[tf.Tensor], lanes: int) -> bool:
+    def _has_any_rows(self, tensors: Sequence[tf.Tensor], replicas: int) -> bool:
         """Whether such a batch has a step that is built for any number of rows."""
         is_unknown = any(0 in axes and self.rows[i] for i, axes in self.unknown.items())
-        return is_unknown and self._num_rows(tensors) >= max(lanes, 2)
+        return is_unknown and self._num_rows(tensors) >= max(replicas, 2)
 
     def _num_rows(self, tensors: Sequence[tf.Tensor]) -> int:
         return next((int(t.shape[0]) for t, r in zip(tensors, self.rows, strict=True) if r), 1)
 
     def _known_shapes(
-        self, tensors: Sequence[tf.Tensor], lanes: int
+        self, tensors: Sequence[tf.Tensor], replicas: int
     ) -> list[tuple[int | None, ...]]:
-        has_any = self._has_any_rows(tensors, lanes)
+        has_any = self._has_any_rows(tensors, replicas)
         return [
             tuple(
                 None if (has_any if a == 0 and r else a in self.unknown.get(i, ())) else s
@@ -182,11 +182,11 @@ class StepInLanes:
             for i, (t, r) in enumerate(zip(tensors, self.rows, strict=True))
         ]
 
-    def _local(self, tensors: Sequence[tf.Tensor], lanes: int) -> list[tf.Tensor]:
+    def _local(self, tensors: Sequence[tf.Tensor], replicas: int) -> list[tf.Tensor]:
         local = []
         for tensor, has_rows in zip(tensors, self.rows, strict=True):
-            if has_rows and self._num_rows(tensors) >= lanes:
-                local += [tensor[v::lanes] for v in range(lanes)]
+            if has_rows and self._num_rows(tensors) >= replicas:
+                local += [tensor[v::replicas] for v in range(replicas)]
             else:
                 local.append(tensor)
         return local
@@ -211,34 +211,34 @@ def assert_equal(result: Any, expected: Any, rtol: float = 2e-5) -> None:
             np.testing.assert_array_equal(x, y, err_msg=f"value {i}")
 
 
-def assert_lanes(
+def assert_replicas(
     function: Callable[..., Any],
     *batches: Batch,
-    lanes: Sequence[int] | None = None,
+    replicas: Sequence[int] | None = None,
     rows: Sequence[bool] | None = None,
     unknown: Mapping[int, Sequence[int]] | None = None,
     static: bool = False,
     with_example: bool = False,
     variables: Sequence[tf.Variable] = (),
     rtol: float = 2e-5,
-) -> StepInLanes:
-    """Assert that a step gives in lanes what TensorFlow gives, batch by batch, in variables too.
+) -> StepInReplicas:
+    """Assert that a step gives in replicas what TensorFlow gives, batch by batch, in variables too.
 
     Args:
-        function: As for `StepInLanes`.
+        function: As for `StepInReplicas`.
         batches: That it is called with.
-        lanes: Numbers of lanes; None for the usual ones.
-        rows: As for `StepInLanes`.
-        unknown: As for `StepInLanes`: one step is built for all batches with as many rows.
-        static: As for `StepInLanes`.
-        with_example: As for `StepInLanes`.
-        variables: As for `StepInLanes`.
+        replicas: Numbers of replicas; None for the usual ones.
+        rows: As for `StepInReplicas`.
+        unknown: As for `StepInReplicas`: one step is built for all batches with as many rows.
+        static: As for `StepInReplicas`.
+        with_example: As for `StepInReplicas`.
+        variables: As for `StepInReplicas`.
         rtol: Rounding that is allowed; 0 for none.
 
     Returns:
         The step, for further questions.
     """
-    step = StepInLanes(
+    step = StepInReplicas(
         function,
         batches[0],
         rows=rows,
@@ -247,26 +247,26 @@ def assert_lanes(
         with_example=with_example,
         variables=variables,
     )
-    assert_step(step, *batches, lanes=lanes or usual_lanes(), rtol=rtol)
+    assert_step(step, *batches, replicas=replicas or usual_replicas(), rtol=rtol)
     return step
 
 
 def assert_step(
-    step: StepInLanes, *batches: Batch, lanes: Sequence[int], rtol: float = 2e-5
+    step: StepInReplicas, *batches: Batch, replicas: Sequence[int], rtol: float = 2e-5
 ) -> None:
     """Assert the same of a step that was traced already."""
     for i, batch in enumerate(batches):
         before = step.saved()
         expected = step.serial(batch)
         after = step.saved()
-        for count in lanes:
+        for count in replicas:
             step.restore(before)
             try:
-                result = step.in_lanes(batch, count)
+                result = step.in_replicas(batch, count)
                 assert_equal(result, expected, rtol)
                 assert_equal(step.saved(), after, rtol)
             except AssertionError as error:
-                raise AssertionError(f"batch {i} in {count} lanes: {error}") from error
+                raise AssertionError(f"batch {i} in {count} replicas: {error}") from error
         step.restore(after)
 
 
@@ -276,7 +276,7 @@ def all_steps(body: Body) -> Iterator[Step]:
         yield from each.steps
 
 
-def gathered(step: StepInLanes) -> list[str]:
+def gathered(step: StepInReplicas) -> list[str]:
     """The types of operations for which rows were gathered because no rule applied."""
     return sorted(
         {

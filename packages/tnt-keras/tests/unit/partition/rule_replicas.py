@@ -1,8 +1,8 @@
-"""One operation in lanes, by its rule alone: no traced step, no walk, no ranks.
+"""One operation in replicas, by its rule alone: no traced step, no walk, no ranks.
 
-`assert_rule` makes an operation twice in one graph: whole, and in lanes as its rule decides. The
-inputs of the lanes are cut from the whole ones, outputs are put together by their placements, and
-both must be equal. This is what every rule promises.
+`assert_rule` makes an operation twice in one graph: whole, and in replicas as its rule decides. The
+inputs of the replicas are cut from the whole ones, outputs are put together by their placements,
+and both must be equal. This is what every rule promises.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tnt_keras.partition.value import (
     Partial,
     Placement,
     Replicated,
-    Rows,
+    Sharded,
     Value,
     local_shape,
 )
@@ -34,23 +34,25 @@ _FOLD = {
 }  # fmt: skip
 
 
-def lane_rows(num_rows: int, lane: int, lanes: int) -> int:
-    return len(range(lane, num_rows, lanes))
+def replica_rows(num_rows: int, replica: int, replicas: int) -> int:
+    return len(range(replica, num_rows, replicas))
 
 
-def cut(array: np.ndarray[Any, Any], rows: Rows, num_rows: int, lane: int, lanes: int) -> Any:
-    """The part of a whole array that a lane has, straight from the definition of `Rows`."""
+def cut(
+    array: np.ndarray[Any, Any], rows: Sharded, num_rows: int, replica: int, replicas: int
+) -> Any:
+    """The part of a whole array that a replica has, straight from the definition of `Sharded`."""
     before, after = array.shape[: rows.axis], array.shape[rows.axis + 1 :]
     assert rows.inner is not None
     whole = array.reshape(*before, rows.outer, num_rows, rows.inner, *after)
-    part = whole[(slice(None),) * (len(before) + 1) + (slice(lane, None, lanes),)]
-    k = lane_rows(num_rows, lane, lanes)
+    part = whole[(slice(None),) * (len(before) + 1) + (slice(replica, None, replicas),)]
+    k = replica_rows(num_rows, replica, replicas)
     return part.reshape(*before, rows.outer * k * rows.inner, *after)
 
 
 def put_together(parts: Sequence[Any], placement: Placement, num_rows: int) -> Any:
-    """The whole array of the parts of all lanes."""
-    lanes = len(parts)
+    """The whole array of the parts of all replicas."""
+    replicas = len(parts)
     match placement:
         case Replicated():
             for part in parts[1:]:
@@ -61,26 +63,26 @@ def put_together(parts: Sequence[Any], placement: Placement, num_rows: int) -> A
             for part in parts[1:]:
                 total = _FOLD[reduction](total, part)
             return total
-        case Rows(axis, outer, inner):
+        case Sharded(axis, outer, inner):
             before, after = parts[0].shape[:axis], parts[0].shape[axis + 1 :]
             whole = np.empty((*before, outer, num_rows, inner, *after), parts[0].dtype)
-            for lane, part in enumerate(parts):
-                k = lane_rows(num_rows, lane, lanes)
-                place = (slice(None),) * (len(before) + 1) + (slice(lane, None, lanes),)
+            for replica, part in enumerate(parts):
+                k = replica_rows(num_rows, replica, replicas)
+                place = (slice(None),) * (len(before) + 1) + (slice(replica, None, replicas),)
                 whole[place] = part.reshape(*before, outer, k, inner, *after)
             return whole.reshape(*before, outer * num_rows * (inner or 0), *after)
     raise AssertionError(placement)
 
 
-def addends(array: np.ndarray[Any, Any], lane: int, lanes: int) -> Any:
-    """A lane's operand of a total: all are different, and their sum is exact in floats."""
-    if lane == lanes - 1:
-        return array - sum(addends(array, other, lanes) for other in range(lane))
-    return np.full_like(array, 2 + lane) if lane % 2 else np.full_like(array, -3 - lane)
+def partial_sums(array: np.ndarray[Any, Any], replica: int, replicas: int) -> Any:
+    """A replica's operand of a total: all are different, and their sum is exact in floats."""
+    if replica == replicas - 1:
+        return array - sum(partial_sums(array, other, replicas) for other in range(replica))
+    return np.full_like(array, 2 + replica) if replica % 2 else np.full_like(array, -3 - replica)
 
 
 def decide(operation: Operation) -> Decision | None:
-    """The decision for an operation, None if it is computed by all lanes alike."""
+    """The decision for an operation, None if it is computed by all replicas alike."""
     entry = entry_of(operation.type)
     if entry is None:
         return None
@@ -105,12 +107,12 @@ def run_rule(
     arguments: Sequence[Any],
     placements: Sequence[Placement],
     num_rows: int,
-    lanes: int,
+    replicas: int,
     *,
     constants: Sequence[bool] | None = None,
     operation_type: str | None = None,
 ) -> tuple[Decision | None, list[Any], list[Any]]:
-    """Compute an operation whole and in lanes.
+    """Compute an operation whole and in replicas.
 
     Args:
         make: Called with tensors. Makes the operation, by `tf.raw_ops` or a public function. It may
@@ -118,13 +120,13 @@ def run_rule(
         arguments: Arrays, in the order of the operation's inputs.
         placements: Placements of the inputs, in the order of `arguments`.
         num_rows: Rows of the batch.
-        lanes: The number of lanes.
+        replicas: The number of replicas.
         constants: Which arguments the rule may read; by default small integers and booleans that
             are replicated.
         operation_type: The type of the operation, if `make` makes others after it.
 
     Returns:
-        The decision, the outputs of the whole operation, and those of the lanes put together.
+        The decision, the outputs of the whole operation, and those of the replicas put together.
     """
     arrays = [np.asarray(a) for a in arguments]
     known = constants or [
@@ -135,7 +137,9 @@ def run_rule(
     decision = decide(operation)
     if decision is None:
         return None, whole, whole
-    parts = [_lane(operation, inputs, decision, lane, lanes) for lane in range(lanes)]
+    parts = [
+        _replica(operation, inputs, decision, replica, replicas) for replica in range(replicas)
+    ]
     together = [
         put_together([part[j] for part in parts], placement, num_rows)
         for j, placement in enumerate(decision.outputs)
@@ -199,7 +203,7 @@ class _Input:
 
 
 def _session(graph: tf.Graph) -> Any:
-    """A session that does not optimise: constants of a lane would be folded."""
+    """A session that does not optimise: constants of a replica would be folded."""
     options = tf.compat.v1.GraphOptions(rewrite_options=RewriterConfig(disable_meta_optimizer=True))
     return tf.compat.v1.Session(graph=graph, config=tf.compat.v1.ConfigProto(graph_options=options))
 
@@ -209,17 +213,19 @@ def _shape(tensor: Any, array: Any) -> Any:
     return tuple(tensor.shape if tensor.shape.is_fully_defined() else np.shape(array))
 
 
-def _lane(
-    operation: Operation, inputs: Sequence[_Input], decision: Decision, lane: int, lanes: int
+def _replica(
+    operation: Operation, inputs: Sequence[_Input], decision: Decision, replica: int, replicas: int
 ) -> Any:
-    """The outputs of the operation in one lane."""
+    """The outputs of the operation in one replica."""
     num_rows, attributes = operation.num_rows, operation.attributes
     assert isinstance(attributes, Attributes)
-    k = lane_rows(num_rows, lane, lanes)
+    k = replica_rows(num_rows, replica, replicas)
     graph = tf.Graph()
     with graph.as_default():
         operands = [
-            tf.constant(_operand(i, given, decision, num_rows, lane, lanes), given.value.dtype)
+            tf.constant(
+                _operand(i, given, decision, num_rows, replica, replicas), given.value.dtype
+            )
             for i, given in enumerate(inputs)
         ]
         changed = {name: attribute(value) for name, value in decision.attributes.items()}
@@ -243,13 +249,13 @@ def _lane(
 
 
 def _operand(
-    i: int, given: _Input, decision: Decision, num_rows: int, lane: int, lanes: int
+    i: int, given: _Input, decision: Decision, num_rows: int, replica: int, replicas: int
 ) -> Any:
-    """What one lane has of an input, as the decision demands."""
+    """What one replica has of an input, as the decision demands."""
     array, wanted = given.array, decision.inputs[i]
     operand = decision.constants.get(i, array)
     if i in decision.counts_rows:
-        k = lane_rows(num_rows, lane, lanes)
+        k = replica_rows(num_rows, replica, replicas)
         flat = []
         for number, counts in zip(np.ravel(operand).tolist(), decision.counts_rows[i], strict=True):
             is_multiple = counts and number > 0
@@ -257,12 +263,12 @@ def _operand(
             flat.append(number // num_rows * k if is_multiple else number)
         operand = np.asarray(flat, array.dtype).reshape(np.shape(operand))
     match wanted:
-        case Rows():
-            return cut(np.asarray(operand), wanted, num_rows, lane, lanes)
+        case Sharded():
+            return cut(np.asarray(operand), wanted, num_rows, replica, replicas)
         case Partial() if given.value.placement == wanted:
-            return addends(array, lane, lanes)
+            return partial_sums(array, replica, replicas)
         case Partial():
-            return array if lane == 0 else np.zeros_like(array)
+            return array if replica == 0 else np.zeros_like(array)
     return operand
 
 
@@ -271,18 +277,18 @@ def assert_rule(
     arguments: Sequence[Any],
     placements: Sequence[Placement],
     num_rows: int,
-    lanes: int,
+    replicas: int,
     *,
     is_ruled: bool | None = True,
     rtol: float = 1e-5,
     **options: Any,
 ) -> Decision | None:
-    """Assert that an operation in lanes gives what it gives whole, and whether a rule applies.
+    """Assert that an operation in replicas gives what it gives whole, and whether a rule applies.
 
     Args:
         is_ruled: Whether a rule must apply (True), must say no (False), or either (None).
     """
-    decision, whole, together = run_rule(make, arguments, placements, num_rows, lanes, **options)
+    decision, whole, together = run_rule(make, arguments, placements, num_rows, replicas, **options)
     if is_ruled is not None:
         assert (decision is not None) == is_ruled, f"decision: {decision}"
     for a, b in zip(whole, together, strict=True):
@@ -294,12 +300,12 @@ def assert_rule(
     return decision
 
 
-def all_rows_placements(shape: Sequence[int], num_rows: int) -> list[Rows]:
+def all_rows_placements(shape: Sequence[int], num_rows: int) -> list[Sharded]:
     """Every placement with rows that an array of this shape can have."""
     found = []
     for axis, size in enumerate(shape):
         if size % num_rows == 0 and size:
             rest = size // num_rows
             outers = [outer for outer in range(1, rest + 1) if rest % outer == 0]
-            found += [Rows(axis, outer, rest // outer) for outer in outers]
+            found += [Sharded(axis, outer, rest // outer) for outer in outers]
     return found

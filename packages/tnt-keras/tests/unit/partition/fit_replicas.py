@@ -1,4 +1,4 @@
-"""Keras' own `fit`, `evaluate` and `predict`, with steps that run in n lanes of one process."""
+"""Keras' own `fit`, `evaluate` and `predict`, with steps that run in n replicas of one process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from step_lanes import OneProcess
+from step_replicas import OneProcess
 
 from tnt_keras.api.first_step import build_optimizer
-from tnt_keras.partition import REPLICATED, Input, Lanes, Rows, build, trace
+from tnt_keras.partition import REPLICATED, Input, Replicas, Sharded, build, trace
 
 LOOPS = ("train", "test", "predict")
 
@@ -22,11 +22,11 @@ class KerasSteps:
     Args:
         model: Whose steps are run.
         kind: "train", "test" or "predict".
-        lanes: How many.
+        replicas: How many.
     """
 
-    def __init__(self, model: keras.Model, kind: str, lanes: int) -> None:
-        self.model, self.kind, self.lanes = model, kind, lanes
+    def __init__(self, model: keras.Model, kind: str, replicas: int) -> None:
+        self.model, self.kind, self.replicas = model, kind, replicas
         self.traces: dict[Any, Any] = {}
         self.built: dict[Any, Any] = {}
 
@@ -70,7 +70,7 @@ class KerasSteps:
         if parts not in self.built:
             self.built[parts] = self._build(self.traces[key], types_of, given)
         step, placements = self.built[parts]
-        return step(*_local(given, placements, self.lanes))
+        return step(*_local(given, placements, self.replicas))
 
     def _variables_of_metrics(self) -> list[tf.Variable]:
         return [each.value for metric in self.model.metrics for each in metric.variables]
@@ -80,15 +80,15 @@ class KerasSteps:
         is_plain = all(isinstance(s, tf.TensorSpec) for s in specs)
         sizes = [int(s.shape[0]) for s in specs if is_plain and s.shape.rank]
         rows = max(set(sizes), key=sizes.count) if sizes else 0
-        is_cut = rows >= self.lanes
+        is_cut = rows >= self.replicas
         placements = [
-            Rows(0) if is_cut and t.shape.rank and t.shape[0] == rows else REPLICATED
+            Sharded(0) if is_cut and t.shape.rank and t.shape[0] == rows else REPLICATED
             for t in tensors
         ]
         inputs = [Input(_shape(t), p) for t, p in zip(tensors, placements, strict=True)]
-        lanes = Lanes(0, self.lanes, self.lanes) if is_cut else Lanes(0, 1, 1)
+        replicas = Replicas(0, self.replicas, self.replicas) if is_cut else Replicas(0, 1, 1)
         self.exchange = OneProcess()
-        return build(traced, inputs, lanes, max(rows, 1), lambda _: self.exchange), placements
+        return build(traced, inputs, replicas, max(rows, 1), lambda _: self.exchange), placements
 
 
 def build_metrics(model: keras.Model, *batch: Any) -> None:
@@ -102,9 +102,9 @@ def build_metrics(model: keras.Model, *batch: Any) -> None:
         model._symbolic_build(data_batch=batch)
 
 
-def in_lanes(model: keras.Model, lanes: int) -> dict[str, KerasSteps]:
-    """Let a model's steps run in lanes."""
-    steps = {kind: KerasSteps(model, kind, lanes) for kind in LOOPS}
+def in_replicas(model: keras.Model, replicas: int) -> dict[str, KerasSteps]:
+    """Let a model's steps run in replicas."""
+    steps = {kind: KerasSteps(model, kind, replicas) for kind in LOOPS}
 
     def make(kind: str) -> Any:
         def make_function(self: Any, force: bool = False) -> Any:
@@ -133,11 +133,13 @@ def _shape(tensor: Any) -> Any:
     return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())
 
 
-def _local(given: Sequence[Any], placements: Sequence[Any], lanes: int) -> list[Any]:
+def _local(given: Sequence[Any], placements: Sequence[Any], replicas: int) -> list[Any]:
     local = []
     for tensor, placement in zip(
         tf.nest.flatten(given, expand_composites=True), placements, strict=True
     ):
         tensor = tf.convert_to_tensor(tensor)
-        local += [tensor[v::lanes] for v in range(lanes)] if placement == Rows(0) else [tensor]
+        local += (
+            [tensor[v::replicas] for v in range(replicas)] if placement == Sharded(0) else [tensor]
+        )
     return local

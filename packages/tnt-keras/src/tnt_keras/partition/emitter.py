@@ -1,4 +1,4 @@
-"""The graph of one process: the operations of the traced step, in each lane of the process."""
+"""The graph of one process: the operations of the traced step, in each replica of the process."""
 
 from __future__ import annotations
 
@@ -17,17 +17,24 @@ from tnt_keras.partition.lists import stacked
 from tnt_keras.partition.operations import ADDITIONS, attribute, create, is_handle, sum_of
 from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.random_ops import is_draw, own_key, rows_of_draw
-from tnt_keras.partition.reshard import Alone, Count, Exchange, Layout, Request, local_sizes
+from tnt_keras.partition.reshard import (
+    BatchSharding,
+    Exchange,
+    NoExchange,
+    NumRows,
+    Request,
+    scaled,
+)
 from tnt_keras.partition.value import (
-    OWN,
     PARTIAL,
+    PER_REPLICA,
     REPLICATED,
     Handle,
     ListOf,
     Partial,
     Placement,
-    Rows,
     Shape,
+    Sharded,
     Value,
     is_shared,
     known,
@@ -37,11 +44,11 @@ from tnt_keras.partition.value import (
 
 
 class Emitted:
-    """A value in the graph that is being built, in all placements to which it was brought.
+    """A value in the graph that is being built, in all placements to which it was resharded.
 
-    For each placement there is one tensor if all lanes share it, else one for each lane of this
-    process. `source` is the operation, with its inputs, that computes the value on demand; `node`
-    is for messages.
+    For each placement there is one tensor if all replicas share it, else one for each replica of
+    this process. `source` is the operation, with its inputs, that computes the value on demand;
+    `node` is for messages.
     """
 
     __slots__ = ("node", "source", "tensors", "value")
@@ -61,24 +68,24 @@ class Emitted:
             self.tensors[value.placement] = list(tensors)
 
 
-class Emission:
-    """Makes operations and brings values to placements, in the graph that is being built.
+class Emitter:
+    """Makes operations and reshards values, in the graph that is being built.
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
-    which each lane draws rows of its own. `keep` is called with what must live as long as the
+    which each replica draws rows of its own. `keep` is called with what must live as long as the
     graph.
     """
 
     def __init__(
         self,
-        layout: Layout,
+        sharding: BatchSharding,
         exchange: Exchange,
         keep: Callable[[Any], None],
         updates: frozenset[Node] = frozenset(),
         own_draws: frozenset[Node] = frozenset(),
         scope: str = "",
     ) -> None:
-        self.layout = layout
+        self.sharding = sharding
         self.exchange = exchange
         self.keep = keep
         self.blocked: list[Request] = []  # exchanges that block, in this graph and in bodies
@@ -91,16 +98,16 @@ class Emission:
         self._scope = scope
         self._constants: dict[Any, tf.Tensor] = {}
 
-    def of_body(self, layout: Layout) -> Emission:
+    def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emission for the body of a loop or branch, a function this graph calls."""
         inner = copy.copy(self)
-        inner.layout, inner.operations = layout, {}
+        inner.sharding, inner.operations = sharding, {}
         inner.draw_counters, inner._constants, inner._scope = {}, {}, ""
         return inner
 
-    def of_lane(self, layout: Layout, scope: str) -> Emission:
-        """Return the emission for a local region in one lane, whose rows are the whole batch."""
-        return Emission(layout, Alone(), self.keep, scope=f"{scope}/")
+    def of_replica(self, sharding: BatchSharding, scope: str) -> Emitter:
+        """Return the emission for a local region in one replica, whose rows are the whole batch."""
+        return Emitter(sharding, NoExchange(), self.keep, scope=f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
@@ -115,70 +122,72 @@ class Emission:
         if placement in emitted.tensors or held == placement or REPLICATED in emitted.tensors:
             return False
         return not (
-            is_shared(held) or isinstance(held, ListOf) or (held, placement) == (OWN, PARTIAL)
+            is_shared(held)
+            or isinstance(held, ListOf)
+            or (held, placement) == (PER_REPLICA, PARTIAL)
         )
 
     def request(
         self, emitted: Emitted, level: int | None = None, *, is_last: bool = False
     ) -> Request:
-        """Return the request to make a value the same in all lanes; without level it blocks."""
+        """Return the request to make a value the same in all replicas; without level it blocks."""
         value, node = emitted.value, emitted.node
         parts = emitted.tensors[value.placement]
         match value.placement:
-            case Rows() as rows:
-                kind, tensor = "gather", self.layout.rows_first(parts, value.shape, rows)
+            case Sharded() as rows:
+                kind, tensor = "gather", self.sharding.rows_first(parts, value.shape, rows)
             case Partial(reduction):
-                kind, tensor = reduction, self.layout.reduced(parts, reduction)
+                kind, tensor = reduction, self.sharding.reduced(parts, reduction)
             case _:
-                kind, tensor = "sum", self.layout.reduced(self.layout.weighted(parts), "sum")
+                kind, tensor = "sum", self.sharding.reduced(self.sharding.weighted(parts), "sum")
         name = node.name if node is not None else "output"
         is_update = is_last and node in self._updates
         self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
         return Request(kind, tensor, name, users_line(node), is_update)
 
-    def addend(self, emitted: Emitted) -> tf.Tensor:
-        """Return this process' addend of a total, or its share `k / N` of a replicated value."""
+    def partial_sum(self, emitted: Emitted) -> tf.Tensor:
+        """Return the partial sum of this process, or its share `k / N` of a replicated value."""
         if emitted.value.placement == PARTIAL:
-            return self.layout.reduced(emitted.tensors[PARTIAL], "sum")
-        [whole] = self.bring(emitted, REPLICATED)
-        share = self.layout.share(sum(self.layout.lane_rows), tf.float64)
+            return self.sharding.reduced(emitted.tensors[PARTIAL], "sum")
+        [whole] = self.reshard(emitted, REPLICATED)
+        share = self.sharding.share(sum(self.sharding.replica_rows), tf.float64)
         return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
 
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
         """Note the result of the exchange of a value."""
         value = emitted.value
-        if isinstance(value.placement, Rows):
-            result = self.layout.whole(result, value.shape, value.placement)
+        if isinstance(value.placement, Sharded):
+            result = self.sharding.whole(result, value.shape, value.placement)
         emitted.tensors[REPLICATED] = [_with_shape(result, static(value.shape))]
 
-    def bring_all(
+    def reshard_all(
         self, inputs: Sequence[Emitted], placements: Sequence[Placement]
     ) -> list[list[tf.Tensor]]:
         """Return the tensors of values, each in a placement."""
-        return [self.bring(e, p) for e, p in zip(inputs, placements, strict=True)]
+        return [self.reshard(e, p) for e, p in zip(inputs, placements, strict=True)]
 
-    def bring(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
+    def reshard(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
         """Return the tensors of a value in a placement. An exchange that is still due blocks."""
         if placement not in emitted.tensors:
-            emitted.tensors[placement] = self._brought(emitted, placement)
+            emitted.tensors[placement] = self._resharded(emitted, placement)
         return emitted.tensors[placement]
 
-    def _brought(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
+    def _resharded(self, emitted: Emitted, placement: Placement) -> list[tf.Tensor]:
         held = emitted.value.placement
         if isinstance(held, Handle):
             return emitted.tensors[held]
         if isinstance(held, ListOf) and isinstance(placement, ListOf):
             return self._list(emitted, held, placement)
-        if held == OWN and placement == PARTIAL:
-            return self.layout.weighted(emitted.tensors[OWN])
+        if held == PER_REPLICA and placement == PARTIAL:
+            return self.sharding.weighted(emitted.tensors[PER_REPLICA])
         if self.needs_exchange(emitted, placement):
             self.received(emitted, self.blocking(self.request(emitted)))
         if placement == REPLICATED:
             return [self._whole(emitted)]
-        if isinstance(placement, Rows):
+        if isinstance(placement, Sharded):
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
-            return self.layout.operands(self.bring(emitted, REPLICATED)[0], placement.reduction)
+            return self.sharding.operands(self.reshard(emitted, REPLICATED)[0], placement.reduction)
         raise AssertionError(f"{describe(emitted.value)} cannot become {placement}")
 
     def _whole(self, emitted: Emitted) -> tf.Tensor:
@@ -191,53 +200,53 @@ class Emission:
             return self._integers(value.known_elements or (), value)
         return emitted.tensors[REPLICATED][0]
 
-    def _cut(self, emitted: Emitted, rows: Rows) -> list[tf.Tensor]:
-        """Return rows of what all lanes have alike, computed as rows where that is possible."""
+    def _cut(self, emitted: Emitted, rows: Sharded) -> list[tf.Tensor]:
+        """Return rows of what all replicas have alike, computed as rows where that is possible."""
         value = emitted.value
         if REPLICATED not in emitted.tensors:
             if value.constant is not None:
-                arrays = self.layout.cut_array(value.constant, rows)
+                arrays = self.sharding.cut_array(value.constant, rows)
                 return [self.constant(a, value.dtype) for a in arrays]
             if emitted.source is not None:
                 parts = self._computed_rows(emitted, *emitted.source, rows)
                 if parts is not None:
                     return parts
-        parts = self.layout.cut(self.bring(emitted, REPLICATED)[0], rows)
+        parts = self.sharding.cut(self.reshard(emitted, REPLICATED)[0], rows)
         return [
-            _with_shape(part, self.layout.part_shape(value.shape, rows, k))
-            for part, k in zip(parts, self.layout.lane_rows, strict=True)
+            _with_shape(part, self.sharding.part_shape(value.shape, rows, k))
+            for part, k in zip(parts, self.sharding.replica_rows, strict=True)
         ]
 
     def _computed_rows(
-        self, emitted: Emitted, step: Compute, inputs: Sequence[Emitted], rows: Rows
+        self, emitted: Emitted, step: Compute, inputs: Sequence[Emitted], rows: Sharded
     ) -> list[tf.Tensor] | None:
         if step.node in self._own_draws:
             return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
-            operands = [self.bring(e, REPLICATED)[0] for e in inputs]
-            return rows_of_draw(step.node, operands, emitted.value, rows, self.layout)
+            operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
+            return rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
         placements = step.operand_placements(rows)
         return (
             None if placements is None else self.compute(step.of_rows(rows, placements), inputs)[0]
         )
 
-    def _own_rows(self, step: Compute, inputs: Sequence[Emitted], rows: Rows) -> list[tf.Tensor]:
-        """Return rows that lanes draw for themselves, each with a key of its own."""
+    def _own_rows(self, step: Compute, inputs: Sequence[Emitted], rows: Sharded) -> list[tf.Tensor]:
+        """Return rows that replicas draw for themselves, each with a key of its own."""
         shape, key, *others = inputs
-        [common] = self.bring(key, REPLICATED)
+        [common] = self.reshard(key, REPLICATED)
         own = [
-            tf.bitwise.bitwise_xor(common, tf.constant(own_key(lane), common.dtype))
-            for lane in self.layout.lanes.numbers
+            tf.bitwise.bitwise_xor(common, tf.constant(own_key(replica), common.dtype))
+            for replica in self.sharding.replicas.numbers
         ]
-        folded = Emitted(key.value.placed(OWN), own, key.node)
-        placements = (REPLICATED, OWN, *step.decision.inputs[2:])
+        folded = Emitted(key.value.placed(PER_REPLICA), own, key.node)
+        placements = (REPLICATED, PER_REPLICA, *step.decision.inputs[2:])
         return self.compute(step.of_rows(rows, placements, 0), [shape, folded, *others])[0]
 
     def _list(self, emitted: Emitted, held: ListOf, placement: ListOf) -> list[tf.Tensor]:
         """Return a list with its elements in a placement, by way of one tensor of all elements."""
         handles, element = emitted.tensors[held], emitted.value.element
         if held.element is None:
-            return handles * (1 if is_shared(placement) else self.layout.lanes.count)
+            return handles * (1 if is_shared(placement) else self.sharding.replicas.count)
         if placement.element is None or placement.element == held.element:
             return handles
         if is_shared(held) and is_shared(placement):
@@ -249,12 +258,14 @@ class Emission:
             raise PartitionError(
                 f"A list of {held.element} cannot become one of {placement.element}, in {where}."
             )
-        lanes = zip(handles, [None] if is_shared(held) else self.layout.lane_rows, strict=True)
+        replicas = zip(
+            handles, [None] if is_shared(held) else self.sharding.replica_rows, strict=True
+        )
         if element.is_optional:
-            return self._optional(emitted, held.element, placement.element, lanes)
+            return self._optional(emitted, held.element, placement.element, replicas)
         sizes = [-1 if size is None else size for size in element.shape]
         operand = Value(REPLICATED, (len(sizes),), tf.int32)
-        axis = held.element.axis if isinstance(held.element, Rows) else None
+        axis = held.element.axis if isinstance(held.element, Sharded) else None
         counts = [a == axis for a in range(len(sizes))]
         tensors = [
             tf.raw_ops.TensorListStack(
@@ -262,13 +273,13 @@ class Emission:
                 element_shape=self._integers(sizes, operand, counts, k),
                 element_dtype=element.dtype,
             )
-            for handle, k in lanes
+            for handle, k in replicas
         ]
         value = Value(stacked(held.element), (None, *element.shape), element.dtype)
         tensor = Emitted(value, tensors, emitted.node)
         return [
             tf.raw_ops.TensorListFromTensor(tensor=t, element_shape=tf.constant(-1, tf.int32))
-            for t in self.bring(tensor, stacked(placement.element))
+            for t in self.reshard(tensor, stacked(placement.element))
         ]
 
     def _optional(
@@ -276,7 +287,7 @@ class Emission:
         emitted: Emitted,
         held: Placement,
         wanted: Placement,
-        lanes: Iterable[tuple[tf.Tensor, Count | None]],
+        replicas: Iterable[tuple[tf.Tensor, NumRows | None]],
     ) -> list[tf.Tensor]:
         """Return an optional with what it holds in a placement."""
         element = known(emitted.value.element)
@@ -284,15 +295,15 @@ class Emission:
             tf.raw_ops.OptionalGetValue(
                 optional=optional,
                 output_types=[element.dtype],
-                output_shapes=[tf.TensorShape(self.layout.part_shape(element.shape, held, k))],
+                output_shapes=[tf.TensorShape(self.sharding.part_shape(element.shape, held, k))],
             )[0]
-            for optional, k in lanes
+            for optional, k in replicas
         ]
         described = Value(held, element.shape, element.dtype, element=element.element)
         item = Emitted(described, values, emitted.node)
         if isinstance(held, ListOf) and wanted == REPLICATED:
             wanted = ListOf(REPLICATED)
-        return [tf.raw_ops.OptionalFromValue(components=[t]) for t in self.bring(item, wanted)]
+        return [tf.raw_ops.OptionalFromValue(components=[t]) for t in self.reshard(item, wanted)]
 
     # ---------------------------------------------------------------- operations
 
@@ -325,20 +336,20 @@ class Emission:
         return operation
 
     def compute(self, step: Compute, inputs: Sequence[Emitted]) -> list[list[tf.Tensor]]:
-        """Make the operation of a step in all lanes, and return the tensors of each output."""
+        """Make the operation of a step in all replicas, and return the tensors of each output."""
         decision, node = step.decision, step.node
-        brought = self.bring_all(inputs, decision.inputs)
+        resharded = self.reshard_all(inputs, decision.inputs)
         placements = [v.placement for v in step.outputs]
         shared = all(is_shared(p) for p in (*decision.inputs, *placements))
         changes = {name: attribute(value) for name, value in decision.attributes.items()}
         attributes = node.attributes.of_operation | changes
-        lanes = [(None, "")] if shared else self._lanes()
+        replicas = [(None, "")] if shared else self._replicas()
         made = []
         with self.after(node):
-            for place, (k, suffix) in enumerate(lanes):
+            for place, (k, suffix) in enumerate(replicas):
                 operands = [
                     self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
-                    for i, tensors in enumerate(brought)
+                    for i, tensors in enumerate(resharded)
                 ]
                 name = self._scope + node.name + suffix
                 if shared and _rounds_a_sum(node):
@@ -355,15 +366,15 @@ class Emission:
         numbers: Sequence[int | None],
         value: Value,
         counts: Sequence[bool] | None = None,
-        k: Count | None = None,
+        k: NumRows | None = None,
     ) -> tf.Tensor:
-        """Return known integers in the place of a value, see `Layout.integers`."""
+        """Return known integers in the place of a value, see `BatchSharding.integers`."""
         sizes, dtype = [size or 0 for size in value.shape or ()], value.dtype
         key = dtype, tuple(sizes), tuple(numbers), tuple(counts or ()), id(k)
         if key in self._constants:
             return self._constants[key]
         with tf.control_dependencies(None), tf.device("CPU:0"):
-            local = self.layout.integers([n or 0 for n in numbers], counts, k)
+            local = self.sharding.integers([n or 0 for n in numbers], counts, k)
             if not any(map(tf.is_tensor, local)):
                 array = np.asarray(local, dtype.as_numpy_dtype)
                 return self.constant(array.reshape(sizes), dtype)
@@ -378,14 +389,16 @@ class Emission:
         self._constants[key] = made
         return made
 
-    def _lanes(self) -> list[tuple[Count | None, str]]:
-        """Return, for each lane, its number of rows and the suffix of its operations' names."""
-        rows = self.layout.lane_rows
+    def _replicas(self) -> list[tuple[NumRows | None, str]]:
+        """Return, for each replica, its number of rows and the suffix of its operations' names."""
+        rows = self.sharding.replica_rows
         if len(rows) == 1:
             return [(rows[0], "")]
-        return [(k, f"/lane_{v}") for k, v in zip(rows, self.layout.lanes.numbers, strict=True)]
+        return [
+            (k, f"/replica_{v}") for k, v in zip(rows, self.sharding.replicas.numbers, strict=True)
+        ]
 
-    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: Count | None) -> tf.Tensor:
+    def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: NumRows | None) -> tf.Tensor:
         decision, value = step.decision, step.inputs[i]
         replaced = decision.constants.get(i)
         if i not in decision.counts_rows or k is None:
@@ -396,28 +409,31 @@ class Emission:
         if value.is_known:
             return self._integers(value.known_elements or (), value, counts, k)
         rows = step.outputs[0].placement
-        size = local_size(rows, k) if isinstance(rows, Rows) else None
+        size = local_size(rows, k) if isinstance(rows, Sharded) else None
         if step.node.type == "Reshape" and size is not None:  # also in the place of -1
             return tf.where(tf.constant(list(counts)), tf.cast(size, value.dtype), tensor)
-        return local_sizes(tensor, counts, self.layout.num_rows, k)
+        flags = tf.constant(list(counts) if tensor.shape.rank else counts[0])
+        return scaled(tensor, flags, self.sharding.num_rows, k)
 
-    def _outputs(self, step: Compute, tensors: list[tf.Tensor], k: Count | None) -> list[tf.Tensor]:
-        """Check the shapes of a lane's outputs, and return the outputs, weighted if demanded."""
+    def _outputs(
+        self, step: Compute, tensors: list[tf.Tensor], k: NumRows | None
+    ) -> list[tf.Tensor]:
+        """Check the shapes of a replica's outputs, and return the outputs, weighted if demanded."""
         result = []
         for tensor, value in zip(tensors, step.outputs, strict=True):
             if not is_handle(value.dtype):
-                expected = self.layout.part_shape(value.shape, value.placement, k)
+                expected = self.sharding.part_shape(value.shape, value.placement, k)
                 if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
                     raise PartitionError(
                         f"Operation {step.node.name!r} of type {step.node.type} gives "
-                        f"{tensor.shape} in a lane of {k} rows, where {describe(value)} demands "
+                        f"{tensor.shape} in a replica of {k} rows, where {describe(value)} demands "
                         f"{tf.TensorShape(expected)}. Its inputs are "
                         f"{[describe(v) for v in step.inputs]}."
                     )
                 tensor = _with_shape(tensor, expected)
-                is_total = isinstance(value.placement, Partial)
-                if step.decision.weighted and is_total and k is not None:
-                    tensor = tensor * self.layout.share(k, tensor.dtype)
+                is_partial_sum = isinstance(value.placement, Partial)
+                if step.decision.weighted and is_partial_sum and k is not None:
+                    tensor = tensor * self.sharding.share(k, tensor.dtype)
             result.append(tensor)
         return result
 

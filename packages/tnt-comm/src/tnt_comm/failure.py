@@ -1,0 +1,200 @@
+"""How this rank has failed: told where an error ends its program, not read from its log.
+
+The launcher gets a record, by which it knows whom to blame. Other ranks get a sentence, which their
+errors quote; without a launcher it is the last line of this rank's stderr, too. An error that the
+script catches is nobody's end, and leaves no record.
+"""
+
+import atexit
+import contextlib
+import os
+import re
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from types import TracebackType
+
+from tnt_comm import _core, board
+
+_MOST_CHARACTERS = 1000  # of each text in a record: its entry on the board has a size
+
+# Headings of TensorFlow's, below which the stack of an operation precedes the message.
+_IN_GRAPH, _IN_TRACED_FUNCTION = ": Graph execution error:", ": in user code:"
+_MESSAGES = {
+    _IN_GRAPH: re.compile(
+        r"(?:  \(0\) )?(?!Detected at node |<stack traces |Node: |\d+ root error)([^\s(].*)"
+    ),
+    _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
+}
+_NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
+# Of Python code that an operation runs, or another process.
+_TOLD_TRACEBACK = "Traceback (most recent call last):"
+# What Keras puts before the message of an error in a layer, which it then shows in bold letters.
+_IN_LAYER = re.compile(r"(?:[\w.]+: )?Exception encountered when calling .*\.")
+_BOLD = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
+_FRAME = re.compile(r'(?:  )?  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
+_NOT_THE_USERS = re.compile(
+    r"<frozen |__autograph_generated_file"
+    r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
+    r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+    r"|\.(pyx|pxd|pxi)$"  # libraries in Cython: their frames have no folder
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a rank has failed."""
+
+    kind: str = ""  # class of the error, as tracebacks name it
+    text: str = ""  # its message, the first line of it
+    file: str = ""  # with `line`: the innermost place of the user's own code
+    line: int = 0
+    cause_rank: int | None = None  # whose end, error or other call this is a consequence of
+    time_s: float = 0.0  # when, on the clock of `time.monotonic`
+
+    def __str__(self) -> str:
+        """Return place, class and message in one line."""
+        place = f"{os.path.basename(self.file)}:{self.line}" if self.file else ""
+        return ": ".join(filter(None, [place, self.kind, self.text]))
+
+
+def describe(error: BaseException) -> Failure:
+    """Return what is to be told of an error now. Local."""
+    kind, _, text = one_line(error).partition(": ")
+    chain = list(_chain(error))
+    file, line = next((place for one in chain for place in _user_places(one)), ("", 0))
+    ranks = (getattr(one, "cause_rank", None) for one in chain)
+    cause_rank = next((rank for rank in ranks if rank not in (None, _core.get_rank())), None)
+    kind, text, file = (part[:_MOST_CHARACTERS] for part in (kind, text, os.path.abspath(file)))
+    return Failure(kind, text, file if line else "", line, cause_rank, time.monotonic())
+
+
+def one_line(error: BaseException) -> str:
+    """Return class and message of an error, the first line of it if there are more. Local."""
+    # Where TensorFlow puts a heading and the stack of an operation before the message, these are
+    # left out. Where Keras names a layer before the message, that is one line with it.
+    exception = _printed(error)[1]
+    line = _NODE.sub("", exception[0])
+    _, message = _operation(exception)
+    if message and line.endswith(_IN_GRAPH):
+        return f"{line.removesuffix(_IN_GRAPH)}: {message}"
+    line = message or line
+    if _IN_LAYER.fullmatch(line):
+        return " ".join([line, *_message_in_layer(exception)])
+    return line
+
+
+def cause_rank() -> int | None:
+    """Return by which other rank communication of this one was broken first, if any. Local."""
+    rank = _core.cause_rank()
+    return rank if rank >= 0 else None
+
+
+def tell_of_errors() -> None:
+    """Tell of the error that ends the program of this rank, from now on. Local."""
+    if "TNT_RANK" not in os.environ:
+        return
+    owner, show = os.getpid(), sys.excepthook
+    told: list[BaseException] = []
+
+    def take(kind: type[BaseException], error: BaseException, frames: TracebackType | None) -> None:
+        is_rank = os.getpid() == owner  # and no fork of it
+        failure = _recorded(error) if is_rank else None
+        show(kind, error, frames)
+        if is_rank:
+            told.append(error)
+            _tell_ranks(failure)
+
+    def take_last() -> None:
+        # A script may have put another function in the place of `take`, or end in an orderly way
+        # because of an error that it has caught.
+        error = getattr(sys, "last_value", None)
+        if os.getpid() != owner or told:
+            return
+        if error is not None:
+            _tell_ranks(_recorded(error))
+        elif cause_rank() is not None:
+            failure = Failure(cause_rank=cause_rank(), time_s=time.monotonic())
+            board.note_record(asdict(failure))
+
+    sys.excepthook = take
+    atexit.register(take_last)
+
+
+def _recorded(error: BaseException) -> Failure | None:
+    """Tell the launcher of an error; return what has been told, None if that is impossible."""
+    with contextlib.suppress(Exception):  # the error itself must be shown in any case
+        failure = describe(error)
+        board.note_record(asdict(failure))
+        return failure
+    return None
+
+
+def _tell_ranks(failure: Failure | None) -> None:
+    """Tell other ranks, and the log of a rank that has no launcher to do so."""
+    if failure is None:
+        return
+    with contextlib.suppress(Exception):
+        if not board.has_launcher() and _core.get_size() > 1:
+            cause = failure.cause_rank
+            why = "" if cause is None else f", a consequence of rank {cause}"
+            who = f"rank {_core.get_rank()} on {socket.gethostname()}"
+            sys.stderr.write(f"tarantella: {who} has failed{why}: {failure}\n")
+        _core.fail(str(failure))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those from which it was raised, the last one first."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        context = None if error.__suppress_context__ else error.__context__
+        error = error.__cause__ if error.__cause__ is not None else context
+
+
+def _user_places(error: BaseException) -> Iterator[tuple[str, int]]:
+    """Yield places outside Python's library, packages and Tarantella itself, the innermost first.
+
+    Among them are the stack that TensorFlow tells in the message of an operation's error, and that
+    of a traceback in a message.
+    """
+    before, exception = _printed(error)
+    stack, _ = _operation(exception)
+    if _TOLD_TRACEBACK in exception:
+        stack += exception[exception.index(_TOLD_TRACEBACK) :]
+    frames = traceback.walk_tb(error.__traceback__)
+    places = [(frame.f_code.co_filename, line) for frame, line in frames]
+    matches = map(_FRAME.fullmatch, before + stack)
+    places += [(match["file"], int(match["line"])) for match in matches if match is not None]
+    return (place for place in reversed(places) if not _NOT_THE_USERS.search(place[0]))
+
+
+def _printed(error: BaseException) -> tuple[list[str], list[str]]:
+    """Return how Python shows an error: the place of wrong syntax; the lines from its class on."""
+    lines = "".join(traceback.format_exception_only(error)).splitlines()
+    begin = next((index for index, line in enumerate(lines) if line[:1] not in ("", " ")), 0)
+    return lines[:begin], lines[begin:] or [""]
+
+
+def _operation(exception: list[str]) -> tuple[list[str], str]:
+    """Return stack and message of an operation as TensorFlow tells them, nothing of others."""
+    for heading, pattern in _MESSAGES.items():
+        if exception[0].endswith(heading):
+            for index, line in enumerate(exception[1:], start=1):
+                match = pattern.fullmatch(line)
+                if match is not None:
+                    return exception[1:index], match[1]
+    return [], ""
+
+
+def _message_in_layer(exception: list[str]) -> Iterator[str]:
+    """Return the first line of a message in bold letters, and what that line announces."""
+    bold = _BOLD.search("\n".join(exception))
+    for line in filter(str.strip, bold[1].splitlines() if bold is not None else []):
+        yield line.strip()
+        if not line.rstrip().endswith(":"):
+            return

@@ -1,0 +1,91 @@
+"""What the ranks of a host tell the launcher of themselves, in a memory that they inherit."""
+
+# Each rank has an entry of `ENTRY` bytes: epoch and step, from 1 on, 0 outside of epochs; the
+# length of a record, and the record as JSON: the fields of `Failure`.
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import struct
+from dataclasses import dataclass, replace
+
+from tnt_launch.output.failure import Failure
+
+NAME = "tnt-board"  # by which ranks know the descriptor among those that they have inherited
+ENTRY = 16384
+
+_HEAD = struct.Struct("<qqi")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a rank has told."""
+
+    epoch: int = 0  # with `step`: where it is in its training
+    step: int = 0
+    failure: Failure | None = None
+
+    @property
+    def position(self) -> str:
+        """Where the rank is or was, in words."""
+        if self.epoch <= 0:
+            return ""
+        return f"in epoch {self.epoch}" + (f", step {self.step}" if self.step > 0 else "")
+
+
+class Board:
+    """Memory without a name that the ranks of a host inherit and write to, an entry for each."""
+
+    # Nothing of it is left when the last process has ended, however that comes.
+
+    def __init__(self, num_ranks: int) -> None:
+        """Make the memory; where that is not possible, ranks tell nothing."""
+        self._fd = -1
+        try:
+            self._fd = os.memfd_create(NAME)
+            os.ftruncate(self._fd, num_ranks * ENTRY)
+        except OSError:
+            self.close()
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """What ranks inherit."""
+        return (self._fd,) if self._fd >= 0 else ()
+
+    def read(self, local_rank: int) -> Entry:
+        """Return what a rank has told so far."""
+        if self._fd < 0:
+            return Entry()
+        entry = os.pread(self._fd, ENTRY, local_rank * ENTRY)
+        if len(entry) < ENTRY:  # a rank has made it shorter
+            return Entry()
+        epoch, step, length = _HEAD.unpack_from(entry)
+        record = entry[_HEAD.size : _HEAD.size + length] if length > 0 else b""
+        return Entry(epoch, step, _failure_of(record))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def to_fields(entry: Entry, now: float) -> dict[str, object]:
+    """Return an entry as values that JSON knows, for another host, which has a clock of its own."""
+    failure = entry.failure
+    told = None if failure is None else vars(replace(failure, time_s=failure.time_s - now))
+    return {"epoch": entry.epoch, "step": entry.step, "failure": told}
+
+
+def from_fields(epoch: int, step: int, failure: dict[str, object] | None, now: float) -> Entry:
+    """Return the entry of another host's rank."""
+    told = None if failure is None else _failure_of(json.dumps(failure).encode())
+    return Entry(epoch, step, None if told is None else replace(told, time_s=told.time_s + now))
+
+
+def _failure_of(record: bytes) -> Failure | None:
+    with contextlib.suppress(ValueError, TypeError):  # it has been spoilt
+        return Failure(**json.loads(record))
+    return None

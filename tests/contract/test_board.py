@@ -1,0 +1,85 @@
+"""What ranks write on the board is what the launcher reads there."""
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tnt_comm.board
+import tnt_comm.failure
+from tnt_launch.output.failure import Failure
+from tnt_launch.running.board import ENTRY, Board, Entry
+
+RANK_1 = {
+    "TNT_RANK": "1",
+    "TNT_SIZE": "2",
+    "TNT_LOCAL_RANK": "1",
+    "TNT_LOCAL_SIZE": "2",
+    "TNT_JOB_ID": "boardboard",
+}
+
+
+@pytest.fixture
+def told(tmp_path):
+    """Return what rank 1 has told at the end of a program."""
+    board = Board(2)
+
+    def run(program):
+        (tmp_path / "train.py").write_text(program)
+        subprocess.run(
+            [sys.executable, "train.py"],
+            cwd=tmp_path,
+            env={**os.environ, **RANK_1},
+            stderr=subprocess.DEVNULL,
+            timeout=110,
+            check=False,
+            pass_fds=board.descriptors,
+        )
+        assert board.read(0) == Entry()
+        return board.read(1)
+
+    yield run
+    board.close()
+
+
+def test_both_sides_know_the_same_fields_and_sizes():
+    fields = [
+        [field.name for field in dataclasses.fields(side)]
+        for side in (tnt_comm.failure.Failure, Failure)
+    ]
+    assert fields[0] == fields[1]
+    assert tnt_comm.board.ENTRY == ENTRY
+
+
+def test_epoch_and_step_are_those_that_a_rank_notes(told):
+    entry = told("from tnt_comm.board import note_progress\nnote_progress(3, 120)")
+    assert entry == Entry(3, 120)
+
+
+def test_the_error_that_ends_a_program_is_told(told, tmp_path):
+    failure = told("import tnt_comm\n\nraise ValueError('no\\nmore')").failure
+    assert (failure.kind, failure.text) == ("ValueError", "no")
+    assert (failure.file, failure.line) == (str(tmp_path / "train.py"), 3)
+    assert failure.cause_rank is None
+    assert failure.time_s > 0
+
+
+def test_an_error_tells_whose_consequence_it_is(told):
+    program = "import tnt_comm\nerror = tnt_comm.PeerLostError('gone')\nerror.cause_rank = 0\n"
+    failure = told(program + "raise error").failure
+    assert (failure.kind, failure.cause_rank) == ("tnt_comm.errors.PeerLostError", 0)
+
+
+@pytest.mark.parametrize("text", ["'x' * 100_000", "'\\U0001f600' * 100_000", "'\\udcff'"])
+def test_any_text_has_room(told, text):
+    failure = told(f"import tnt_comm\nraise ValueError({text})").failure
+    assert failure.kind == "ValueError"
+    assert failure.text
+
+
+def test_what_a_rank_starts_does_not_write_for_it(told):
+    program = "import os, sys, tnt_comm\n"
+    program += "os.system(f'{sys.executable} -c \"import tnt_comm; raise ValueError\"')"
+    assert told(program) == Entry()
