@@ -271,7 +271,7 @@ def tensorboard(
         model = tnt_keras.Model(model)
     model.compile("sgd", "mse")
     x, y = np.arange(40).reshape(10, 4) % 5, np.linspace(0, 1, 10)[:, np.newaxis]
-    from tnt_keras.callbacks import writers as module
+    from tnt_keras.callbacks import ranks as module
 
     with (
         replaced(module, "settings", lambda: settings),
