@@ -48,7 +48,7 @@ def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
         "changed part": "Give it the elements as they are",
         "other batches": "Give `train_step` the same arguments on all ranks",
         "other scalars": "Ranks have read different data",
-        "other constants": "called with quotient = False on rank 0 and with quotient = True on",
+        "other constants": "rank 0 has quotient = False, and rank 1 has quotient = True",
         "inside of a graph": "was called inside of a `tf.function`",
         "loop inside of a graph": "`tnt.data.distribute(dataset)` is inside of a `tf.function`",
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
