@@ -6,10 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from engines import LOOPBACK, UCX
+from ucx_found import needs_ucx
 
-from tnt_comm.testing.placement import Host, Placement
+from tnt_comm.testing.placement import Host, Placement, rendezvous_variables
 
 DEADLINE_S = 110
+ONE_HOST = (Host(2),)
 
 PROLOGUE = """
 import os, sys, time
@@ -25,26 +28,32 @@ tnt_comm.barrier()
 SENTENCE = "job.py:8: LookupError: no such record"
 
 
-def run(folder, program, size=2):
+def run(folder, program, hosts=ONE_HOST, engine=None):
     """Run a program on ranks that have no launcher; return their exit codes and stderr."""
     (folder / "job.py").write_text(PROLOGUE + program)
-    placement, job_id = Placement((Host(size),)), secrets.token_hex(8)
+    placement, job_id = Placement(hosts), secrets.token_hex(8)
+    common = {**(engine or {}), **rendezvous_variables(placement)}
     ranks = [
         subprocess.Popen(
             [sys.executable, "job.py"],
             cwd=folder,
-            env={**os.environ, **placement.variables(rank, job_id)},
+            env={**os.environ, **common, **placement.variables(rank, job_id)},
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(size)
+        for rank in range(placement.size)
     ]
     told = [rank.communicate(timeout=DEADLINE_S)[1] for rank in ranks]
     return [rank.returncode for rank in ranks], told
 
 
-def test_the_last_line_tells_the_error_and_the_others_quote_it(tmp_path):
-    codes, (other, own) = run(tmp_path, FAIL)
+@pytest.mark.parametrize(
+    ("hosts", "engine"),
+    [(ONE_HOST, {}), pytest.param((Host(1), Host(1)), {**UCX, **LOOPBACK}, marks=needs_ucx)],
+    ids=["one host", "two hosts"],
+)
+def test_the_last_line_tells_the_error_and_the_others_quote_it(tmp_path, hosts, engine):
+    codes, (other, own) = run(tmp_path, FAIL, hosts, engine)
     assert codes == [1, 1]
     *_, error, last = own.splitlines()
     assert error == "LookupError: no such record"
@@ -106,3 +115,14 @@ def test_a_hook_that_was_there_before_shows_the_error(tmp_path):
         os.environ["PYTHONPATH"] = old
     assert own.splitlines()[0] == "mine"
     assert own.splitlines()[-1].endswith(SENTENCE)
+
+
+def test_errors_name_the_rank_whose_call_is_another_one(tmp_path):
+    program = """
+try:
+    tnt_comm.barrier(label=f"call of rank {rank}")
+except tnt_comm.MismatchError as error:
+    sys.exit(10 + error.cause_rank)
+"""
+    codes, _ = run(tmp_path, program)
+    assert codes == [11, 10]
