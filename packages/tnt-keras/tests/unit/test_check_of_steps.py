@@ -57,7 +57,7 @@ def faults(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
 
 
-@pytest.mark.usefixtures("_tanh_of_addends")
+@pytest.mark.usefixtures("_tanh_of_partial_sums")
 def test_a_wrong_rule_is_an_error_with_value_operation_and_line(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -120,7 +120,7 @@ def test_a_step_that_needs_more_rows_is_not_checked(caplog: pytest.LogCaptureFix
     assert float(weight) == 1.0
 
 
-@pytest.mark.usefixtures("_tanh_of_addends")
+@pytest.mark.usefixtures("_tanh_of_partial_sums")
 def test_a_wrong_integer_is_an_error(caplog: pytest.LogCaptureFixture) -> None:
     compare(lambda x: tf.cast(1e6 * tf.tanh(tf.reduce_sum(x)), tf.int32) // 1000)
     assert len(faults(caplog)) == 1

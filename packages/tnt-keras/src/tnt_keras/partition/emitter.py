@@ -99,14 +99,14 @@ class Emitter:
         self._constants: dict[Any, tf.Tensor] = {}
 
     def of_body(self, sharding: BatchSharding) -> Emitter:
-        """Return the emission for the body of a loop or branch, a function this graph calls."""
+        """Return the emitter for the body of a loop or branch, a function this graph calls."""
         inner = copy.copy(self)
         inner.sharding, inner.operations = sharding, {}
         inner.draw_counters, inner._constants, inner._scope = {}, {}, ""
         return inner
 
     def of_replica(self, sharding: BatchSharding, scope: str) -> Emitter:
-        """Return the emission for a local region in one replica, whose rows are the whole batch."""
+        """Return the emitter for a local region in one replica, whose rows are the whole batch."""
         return Emitter(sharding, NoExchange(), self.keep, scope=f"{scope}/")
 
     def blocking(self, request: Request) -> tf.Tensor:
@@ -355,8 +355,7 @@ class Emitter:
                 if shared and _rounds_a_sum(node):
                     operation = sum_of(operands, name)
                 else:
-                    kind = decision.type or node.type
-                    operation = create(kind, operands, node.dtypes, name, attributes)
+                    operation = create(node.type, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]

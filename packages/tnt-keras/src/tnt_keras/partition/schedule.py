@@ -60,7 +60,7 @@ class Schedule:
     """Makes the operations of the step itself. Collective where exchanges are made."""
 
     def __init__(self, emitter: Emitter, body: Body, arguments: Sequence[Emitted]) -> None:
-        self._emission = emitter
+        self._emitter = emitter
         self.num_levels = 0
         self._body = body
         self._sources = _sources(body)
@@ -87,7 +87,7 @@ class Schedule:
         assert not self._num_left, f"Operations are left: {self._waiting}"
         self.emitted |= {edge: self.emitted[source] for edge, source in self._sources.items()}
         outputs = [self.emitted[edge] for edge in self._body.flat.outputs]
-        return self._emission.reshard_all(outputs, self._body.outputs)
+        return self._emitter.reshard_all(outputs, self._body.outputs)
 
     def _inputs(self, node: Node) -> list[Edge]:
         """Return where a node's inputs come from, past aliases, which wait for nothing."""
@@ -130,7 +130,7 @@ class Schedule:
         """Note that a new value must be exchanged, if one of its readers needs that."""
         emitted = self.emitted[edge]
         for placement, leads in self._readers.get(edge, ()):
-            if self._emission.needs_exchange(emitted, placement):
+            if self._emitter.needs_exchange(emitted, placement):
                 self._open[emitted] = leads or self._open.get(emitted, False)
 
     def _make_ready(self) -> None:
@@ -142,10 +142,10 @@ class Schedule:
             if not isinstance(step, Known):
                 inputs = [self.emitted[edge] for edge in self._inputs(node)]
                 demands = zip(inputs, step.demands, strict=True)
-                if any(self._emission.needs_exchange(e, p) for e, p in demands):
+                if any(self._emitter.needs_exchange(e, p) for e, p in demands):
                     self._waiting.append(node)
                     continue
-            for i, emitted in enumerate(_emit(self._emission, step, inputs)):
+            for i, emitted in enumerate(_emit(self._emitter, step, inputs)):
                 self.emitted[node, i] = emitted
                 self._note((node, i))
             self._num_left -= 1
@@ -162,12 +162,12 @@ class Schedule:
         # In the order in which their operands came into being.
         asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
         for emitted in asked:
-            request = self._emission.request(emitted, self.num_levels, is_last=is_last)
-            self._emission.exchange.ask(request)
-        results = self._emission.exchange.flush(is_last)
+            request = self._emitter.request(emitted, self.num_levels, is_last=is_last)
+            self._emitter.exchange.ask(request)
+        results = self._emitter.exchange.flush(is_last)
         self.num_levels += 1
         for emitted, result in zip(asked, results, strict=True):
-            self._emission.received(emitted, result)
+            self._emitter.received(emitted, result)
             del self._open[emitted]
         for node in self._waiting:
             heapq.heappush(self._ready, (node.index, node))

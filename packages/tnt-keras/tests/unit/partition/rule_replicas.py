@@ -230,7 +230,7 @@ def _replica(
         ]
         changed = {name: attribute(value) for name, value in decision.attributes.items()}
         made = create(
-            decision.type or operation.type,
+            operation.type,
             operands,
             [output.dtype for output in operation.outputs],
             "op",

@@ -69,9 +69,9 @@ class Decision:
     `counts_rows` has, for operands that hold sizes or positions, one bool for each entry: those
     that are multiples `m * N` of the number of rows become `m * k` in a replica of `k` rows.
     Negative entries stay. `constants` replace inputs before that, also by multiples of `ANY_ROWS`;
-    `attributes` and `type` replace those of the operation. `weighted`: outputs that are totals are
-    multiplied by `k / N`. A mean over all rows is the sum of the means over each replica's `k`
-    rows, each times `k / N`.
+    `attributes` replace those of the operation. `weighted`: outputs that are totals are multiplied
+    by `k / N`. A mean over all rows is the sum of the means over each replica's `k` rows, each
+    times `k / N`.
     """
 
     inputs: tuple[Placement, ...]
@@ -79,7 +79,6 @@ class Decision:
     counts_rows: Mapping[int, Sequence[bool]] = dataclasses.field(default_factory=dict)
     constants: Mapping[int, np.ndarray[Any, Any]] = dataclasses.field(default_factory=dict)
     attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    type: str | None = None
     weighted: bool = False
 
 
@@ -122,23 +121,15 @@ def rule(
     def enter(function: Rule) -> Rule:
         @functools.wraps(function)
         def asked(operation: Operation) -> Decision | None:
-            if (
-                is_linear
-                and not operation.with_rows()
-                and _are_partial_sums(operation, linear, replicated)
-            ):
+            if is_linear and _are_partial_sums(operation, linear, replicated):
                 return as_they_are(operation, *[PARTIAL] * len(operation.outputs))
             try:
                 return function(operation)
             except Unknown:
                 return None
 
-        entry = Entry(
-            asked,
-            frozenset(replicated),
-            None if totals is None else frozenset(totals),
-            is_pointwise,
-        )
+        sums = None if totals is None else frozenset(totals)
+        entry = Entry(asked, frozenset(replicated), sums, is_pointwise)
         for name in types.split():
             if name in _table:
                 raise ValueError(f"There are two rules for operations of type {name}.")
@@ -153,7 +144,7 @@ def _are_partial_sums(
 ) -> bool:
     count = len(operation.inputs)
     places = linear or {*range(count)} - {i % count for i in replicated}
-    return all(is_partial_sum(operation.inputs[i]) for i in places)
+    return not operation.with_rows() and all(is_partial_sum(operation.inputs[i]) for i in places)
 
 
 def entry_of(operation_type: str) -> Entry | None:
