@@ -83,9 +83,9 @@ def _require_same_arrays(own: int, keywords: Keywords) -> None:
     require_same(
         "some samples would be used twice and others not at all",
         {f"`{keywords.x}`: the arrays": str(own).encode()},
-        "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or say "
-        f"`{keywords.distribute}=False`. If they are made by random numbers: set the same seed on "
-        "all ranks before, by `keras.utils.set_random_seed(seed)`. (`verify_inputs=False` takes "
+        "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or "
+        f"say `{keywords.distribute}=False`. If they are made by random numbers: set the same seed "
+        "on all ranks before, by `keras.utils.set_random_seed(seed)`. (`verify_inputs=False` takes "
         "what differs on purpose.)",
     )
 
