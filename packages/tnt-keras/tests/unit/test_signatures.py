@@ -16,10 +16,11 @@ OURS = {
         "tnt_validation_micro_batch_size",
         "tnt_distribute_dataset",
         "tnt_distribute_validation_dataset",
+        "tnt_read",
         "verify_inputs",
     },
-    "evaluate": {"tnt_micro_batch_size", "tnt_distribute_dataset", "verify_inputs"},
-    "predict": {"tnt_micro_batch_size", "tnt_distribute_dataset", "verify_inputs"},
+    "evaluate": {"tnt_micro_batch_size", "tnt_distribute_dataset", "tnt_read", "verify_inputs"},
+    "predict": {"tnt_micro_batch_size", "tnt_distribute_dataset", "tnt_read", "verify_inputs"},
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import keras
+
 from tnt_keras.api.first_step import (
     callbacks_for_data,
     check_compiled,
@@ -18,7 +20,7 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.process.output import verbosity
 
 
@@ -26,23 +28,14 @@ class Evaluating(MixinBase):
     """Mixin for a Keras model: evaluates and predicts on all ranks."""
 
     @collective_call("evaluate", compares=True)
-    def evaluate(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        sample_weight: Any = None,
-        steps: int | None = None,
-        callbacks: Any = None,
-        return_dict: bool = False,
-        *,
-        tnt_micro_batch_size: int | None = None,
-        tnt_distribute_dataset: bool = True,
-        tnt_read: str | None = None,
-        verify_inputs: bool | None = None,
-        **kwargs: Any,
-    ) -> Any:
+    @signature_of(
+        keras.Model.evaluate,
+        tnt_micro_batch_size=None,
+        tnt_distribute_dataset=True,
+        tnt_read=None,
+        verify_inputs=None,
+    )
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D417
         """Evaluate on all ranks together, otherwise as `keras.Model.evaluate`. Collective.
 
         Args:
@@ -66,8 +59,8 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        given, of_keras = split_arguments(locals())
-        if kwargs:  # `fit` validates, with data that it has distributed
+        given, of_keras = split_arguments(Evaluating.evaluate, self, *args, **kwargs)
+        if of_keras.keys() - given.keys():  # `fit` validates, with data that it has distributed
             return super().evaluate(**of_keras)
         with compared_at_once("begin"):
             check_compiled(self, "evaluate")
@@ -75,19 +68,14 @@ class Evaluating(MixinBase):
         return super().evaluate(**of_keras | replacements)
 
     @collective_call("predict", compares=True)
-    def predict(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        verbose: Any = "auto",
-        steps: int | None = None,
-        callbacks: Any = None,
-        *,
-        tnt_micro_batch_size: int | None = None,
-        tnt_distribute_dataset: bool = True,
-        tnt_read: str | None = None,
-        verify_inputs: bool | None = None,
-    ) -> Any:
+    @signature_of(
+        keras.Model.predict,
+        tnt_micro_batch_size=None,
+        tnt_distribute_dataset=True,
+        tnt_read=None,
+        verify_inputs=None,
+    )
+    def predict(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D417
         """Predict on all ranks together, otherwise as `keras.Model.predict`. Collective.
 
         Args:
@@ -108,7 +96,7 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        given, of_keras = split_arguments(locals())
+        given, of_keras = split_arguments(Evaluating.predict, self, *args, **kwargs)
         with compared_at_once("begin"):
             replacements = _replacements(self, "predict_step", given)
         return super().predict(**of_keras | replacements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -28,12 +29,17 @@ from tnt_keras.step.replicas import (
 _KINDS = ("train", "test", "predict")
 
 
-def split_arguments(local: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return all arguments of a method, given its `locals()`, and those that Keras knows. Local."""
-    given = {**local, **local.get("kwargs", {})}
-    given = {k: v for k, v in given.items() if k not in ("self", "__class__", "kwargs")}
+def split_arguments(
+    method: Callable[..., Any], *args: Any, **kwargs: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments of a call that its method names, and all that Keras knows. Local."""
+    bound = inspect.signature(method).bind(*args, **kwargs)
+    bound.apply_defaults()
+    given = dict(bound.arguments)
+    del given["self"]
+    more = given.pop("kwargs", {})
     own = {name for name in given if name.startswith("tnt_")} | {"verify_inputs"}
-    return given, {name: value for name, value in given.items() if name not in own}
+    return given, {name: given[name] for name in given.keys() - own} | more
 
 
 def check_compiled(model: Any, method: str) -> None:

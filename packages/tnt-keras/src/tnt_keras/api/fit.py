@@ -32,7 +32,7 @@ from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.class_swap import MixinBase
+from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
 from tnt_keras.process.output import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
@@ -41,32 +41,16 @@ class Fitting(MixinBase):
     """Mixin for a Keras model: trains on all ranks."""
 
     @collective_call("fit", compares=True)
-    def fit(
-        self,
-        x: Any = None,
-        y: Any = None,
-        batch_size: int | None = None,
-        epochs: int = 1,
-        verbose: Any = "auto",
-        callbacks: Any = None,
-        validation_split: float = 0.0,
-        validation_data: Any = None,
-        shuffle: Any = True,
-        class_weight: dict[int, float] | None = None,
-        sample_weight: Any = None,
-        initial_epoch: int = 0,
-        steps_per_epoch: int | None = None,
-        validation_steps: int | None = None,
-        validation_batch_size: int | None = None,
-        validation_freq: Any = 1,
-        *,
-        tnt_micro_batch_size: int | None = None,
-        tnt_validation_micro_batch_size: int | None = None,
-        tnt_distribute_dataset: bool = True,
-        tnt_distribute_validation_dataset: bool = True,
-        tnt_read: str | None = None,
-        verify_inputs: bool | None = None,
-    ) -> keras.callbacks.History:
+    @signature_of(
+        keras.Model.fit,
+        tnt_micro_batch_size=None,
+        tnt_validation_micro_batch_size=None,
+        tnt_distribute_dataset=True,
+        tnt_distribute_validation_dataset=True,
+        tnt_read=None,
+        verify_inputs=None,
+    )
+    def fit(self, *args: Any, **kwargs: Any) -> keras.callbacks.History:  # noqa: D417
         """Train on all ranks together, otherwise as `keras.Model.fit`. Collective.
 
         Args:
@@ -113,17 +97,17 @@ class Fitting(MixinBase):
                 numbers of steps or have read different data.
             tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
-        given, of_keras = split_arguments(locals())
+        given, of_keras = split_arguments(Fitting.fit, self, *args, **kwargs)
         with contextlib.ExitStack() as stack:
             with compared_at_once("begin"):
                 check_compiled(self, "fit")
-                backup = backup_of(self, callbacks)
+                backup = backup_of(self, given["callbacks"])
                 require_same_arguments(
                     given
                     | switches(self)
                     | {
                         "BackupAndRestore": backup is not None,
-                        "validation_data": None if validation_data is None else "given",
+                        "validation_data": None if given["validation_data"] is None else "given",
                     }
                 )
                 if backup is not None:

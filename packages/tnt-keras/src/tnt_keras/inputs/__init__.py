@@ -8,7 +8,8 @@ A sample comes this way:
    of `distributed_input`), after `compare_ranks` has seen that all ranks were given the same.
 3. Of the kinds, `tf.data` is left to tnt-data, and `arrays` are a dataset of positions.
    `distribute_python` has what Python code makes: `py_dataset` orders the batches of a `PyDataset`
-   alike on all ranks, `generator_reader` reads a generator ahead.
+   alike on all ranks, `generator_reader` reads a generator ahead. What may be different each time
+   is read by the master rank (`master_reader`), which sends `row_messages`.
 4. `distributed_input` applies to the part what each batch needs, such as `class_weights`. Then
    Keras reads it, and a step of the model receives it.
 

@@ -14,6 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
 from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
@@ -31,7 +32,7 @@ def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> boo
         return False
     if given.read is not None:
         return given.read == READ_BY_MASTER
-    if not _of_master("tell how they are read", differs):
+    if not of_master("who reads the data", is_master_rank() and differs()):
         return False
     logger.info(
         "Rank %d reads `%s` for all ranks, since its batches may be others each time they are "
