@@ -95,14 +95,14 @@ class Emitter:
         self.draw_counters: Mapping[Node, tf.Variable] = {}  # how far seeded draws have come
         self._updates = updates
         self._own_draws = own_draws
-        self._scope = scope
-        self._constants: dict[Any, tf.Tensor] = {}
+        self.scope = scope
+        self.constants: dict[Any, tf.Tensor] = {}
 
     def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emitter for the body of a loop or branch, a function this graph calls."""
         inner = copy.copy(self)
         inner.sharding, inner.operations = sharding, {}
-        inner.draw_counters, inner._constants, inner._scope = {}, {}, ""
+        inner.draw_counters, inner.constants, inner.scope = {}, {}, ""
         return inner
 
     def of_replica(self, sharding: BatchSharding, scope: str) -> Emitter:
@@ -311,13 +311,13 @@ class Emitter:
         """Return a constant. Equal constants are made once."""
         array = np.asarray(array)
         key = (dtype, array.shape, array.tobytes()) if array.dtype != object else None
-        if key is None or key not in self._constants:
+        if key is None or key not in self.constants:
             with tf.control_dependencies(None):
                 made = tf.constant(array, dtype)
             if key is None:
                 return made
-            self._constants[key] = made
-        return self._constants[key]
+            self.constants[key] = made
+        return self.constants[key]
 
     @contextlib.contextmanager
     def after(self, node: Node) -> Iterator[None]:
@@ -351,7 +351,7 @@ class Emitter:
                     self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
                     for i, tensors in enumerate(resharded)
                 ]
-                name = self._scope + node.name + suffix
+                name = self.scope + node.name + suffix
                 if shared and _rounds_a_sum(node):
                     operation = sum_of(operands, name)
                 else:
@@ -370,8 +370,8 @@ class Emitter:
         """Return known integers in the place of a value, see `BatchSharding.integers`."""
         sizes, dtype = [size or 0 for size in value.shape or ()], value.dtype
         key = dtype, tuple(sizes), tuple(numbers), tuple(counts or ()), id(k)
-        if key in self._constants:
-            return self._constants[key]
+        if key in self.constants:
+            return self.constants[key]
         with tf.control_dependencies(None), tf.device("CPU:0"):
             local = self.sharding.integers([n or 0 for n in numbers], counts, k)
             if not any(map(tf.is_tensor, local)):
@@ -385,7 +385,7 @@ class Emitter:
             ]
             made = tf.stack(each) if sizes else each[0]
             made = tf.reshape(made, sizes) if len(sizes) > 1 else made
-        self._constants[key] = made
+        self.constants[key] = made
         return made
 
     def _replicas(self) -> list[tuple[NumRows | None, str]]:

@@ -18,7 +18,7 @@ def check_probe(probe: str | None, name: str = "probe=") -> None:
     """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
     if probe is None:
         return
-    if PROBE.kind.find(probe) != probe:
+    if not isinstance(probe, str) or PROBE.kind.find(probe) != probe:
         raise ValueError(f"`probe` must be {PROBE.kind.rule}. Received: probe={probe!r}.")
     global _has_warned
     if not _has_warned:
