@@ -39,17 +39,10 @@ def require_same(
 ) -> None:
     """Make sure that values are the same on all ranks, one by one in their order. Collective.
 
-    Args:
-        claim: How the error begins: "the arguments of the ranks differ".
-        values: Texts, or digests as bytes, by names that errors show and that may differ; or texts
-            without names. Ranks may have other numbers of them.
-        remedy: How the error ends, one or several sentences.
-        is_error: False if a difference is a warning.
-        cause: Finds, on all ranks and perhaps with messages, a sentence that errors begin with.
-
-    Raises:
-        DifferentInputError: On all ranks, if they differ: "Rank 1: {claim}: {name} is 2 on rank 0
-            and 3 on rank 1. {remedy}"
+    `values` are texts, or digests as bytes, by names that errors show; or texts without names.
+    Ranks may have other names, and other numbers of them. A difference is a `DifferentInputError`
+    on all ranks, "Rank 1: {claim}: {name} is 2 on rank 0 and 3 on rank 1. {remedy}", or a warning
+    if not `is_error`. `cause` finds a sentence for its begin, on all ranks, perhaps with messages.
     """
     group = _Group(claim, values, remedy, is_error, cause)
     collected = _collected.get()

@@ -19,20 +19,12 @@ _HAS_RESULT, _HAS_ERROR = b"+", b"-"
 def together(
     what: str, action: Callable[[], _Result], *, subject: str = "", knows_more: int | None = None
 ) -> _Result:
-    """Do on this rank what may fail, and wait until every rank has done it. Collective.
+    """Return what an action returns here, when every rank has done it. Collective.
 
-    Args:
-        what: A verb, the same on all ranks: "read".
-        action: Must not wait for other ranks.
-        subject: What errors say behind the verb; it may differ between ranks, as a path may.
-        knows_more: A rank whose error, if it has one, is raised instead of this rank's own.
-
-    Returns:
-        What the action returns on this rank.
-
-    Raises:
-        Exception: What the action raises on this rank; or an `OtherRankError` that names the rank,
-            of the same class if that is Python's and made of a message, else an `OSError`.
+    The action must not wait for other ranks. A rank on which it raises an error raises that, unless
+    the rank that `knows_more` has one too; others an `OtherRankError` that names the rank, of the
+    same class if that is Python's and made of a message, else an `OSError`. `what` is a verb, the
+    same on all ranks ("read"); errors say the `subject` behind it, which may differ, as a path may.
     """
     if get_size() == 1:
         return action()
