@@ -156,10 +156,7 @@ class GivenParts:
     """Finds the samples among what each call of a step function is given.
 
     They are what comes from `tnt.data.distribute`, and what has as many rows as the batch. All
-    ranks have the rest, such as a seed or weights of classes.
-
-    Args:
-        name: Of the function.
+    ranks have the rest, such as a seed or weights of classes. `name` is that of the function.
     """
 
     def __init__(self, name: str) -> None:
@@ -169,11 +166,7 @@ class GivenParts:
     def of(self, tensors: Any) -> tuple[BatchPart, int]:
         """Return this rank's part, and a number that must be equal on all ranks. Local.
 
-        Args:
-            tensors: Any structure of tensors and None.
-
-        Raises:
-            ValueError: If tensors are parts of different batches, or may be made of one.
+        Tensors that are parts of different batches, or may be made of one, are a `ValueError`.
         """
         leaves = tf.nest.flatten(tensors)
         parts = [part_of(leaf) for leaf in leaves]

@@ -85,10 +85,8 @@ def trace(
     out of it, and traces again, in which Python may go another way: Keras' loss scale is a constant
     until the optimizer is built. A first value that is a function, as those of Keras are, can be
     had outside of the graph at once. The second trace is left out if only such variables were made,
-    and all of them are `made_at_once`.
-
-    Raises:
-        ValueError: If the function makes variables in its second trace, too.
+    and all of them are `made_at_once`. A function that makes variables in its second trace, too,
+    is a `ValueError`.
     """
     return TracedStep(function, specs, made_at_once)
 

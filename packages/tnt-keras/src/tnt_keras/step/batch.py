@@ -119,10 +119,8 @@ def cut(
 ) -> BatchPart:
     """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local.
 
-    Args:
-        batch: Any structure of arrays, tensors and None.
-        num_global: The number of its samples; None if it is that of its targets.
-        are_parts: The leaves that are this rank's part already.
+    `num_global` is the number of its samples, None if it is that of its targets; `are_parts` are
+    the leaves that are this rank's part already.
     """
     if num_global is None:
         num_global = int(num_rows(batch))
