@@ -12,6 +12,8 @@ MODULES = [
     *("tnt_comm", "tnt_comm.testing", "tnt_comm.timeline", "tnt_data"),
 ]
 PACKAGES = ("tarantella", "tnt_comm", "tnt_data", "tnt_keras", "tnt_launch")
+OF_ALL_ROOMS = {"tnt_keras.calls.agree:require_same", "tnt_keras.calls.together:together"}
+"""Not exported, but called from everywhere, with many arguments."""
 SECTION = re.compile(r"^\s*(Args|Returns|Yields|Raises|Attributes):$", re.MULTILINE)
 
 
@@ -82,4 +84,5 @@ def places_with_sections():
 
 
 def test_what_is_not_exported_has_no_sections():
-    assert [inner for outer, inner in places_with_sections() if outer not in EXPORTED] == []
+    described = OF_ALL_ROOMS | EXPORTED.keys()
+    assert [inner for outer, inner in places_with_sections() if outer not in described] == []
