@@ -193,7 +193,31 @@ def test_ranks_draw_their_own_random_numbers_after_the_pick() -> None:
     assert_ranks_share_serial_batches(lambda: make().batch(4), lambda: make().batch(4), 2)
 
 
+def noise() -> Any:
+    return np.random.random(3)
+
+
+def calls_noise() -> Iterator[Any]:
+    yield from noise()
+
+
+def seeds_noise() -> Iterator[Any]:
+    np.random.seed(3)
+    yield from noise()
+
+
+def draws_and_calls_what_seeds_its_own() -> Iterator[Any]:
+    yield from np.random.permutation(len(own_seed()))
+
+
+def own_seed() -> Any:
+    return np.random.default_rng(0).normal(size=3)
+
+
 GENERATORS: dict[str, tuple[Any, bool]] = {
+    "called": (calls_noise, True),
+    "called, seeded": (seeds_noise, False),
+    "beside a seed": (draws_and_calls_what_seeds_its_own, True),
     "random": (lambda: iter([random.random()]), True),
     "numpy": (lambda: (x for x in np.random.permutation(3)), True),
     "seeded": (lambda: iter(np.random.default_rng(0).permutation(3)), False),
@@ -209,6 +233,27 @@ def test_generators_that_draw_random_numbers_are_recognised(case: str) -> None:
     generator, draws = GENERATORS[case]
     dataset = Data.from_generator(generator, output_signature=tf.TensorSpec([], tf.float32))
     assert bool(find_differences(read_transformations(dataset.batch(2)), 2)) == draws
+
+
+def add_noise(x: np.ndarray) -> np.ndarray:
+    return x + noise()[0]
+
+
+def add_own_noise(x: np.ndarray) -> np.ndarray:
+    return x + own_seed()[0]
+
+
+@pytest.mark.parametrize("call", [tf.numpy_function, tf.py_function])
+@pytest.mark.parametrize(
+    ("function", "num_parallel_calls", "differs"),
+    [(add_noise, None, True), (add_noise, 2, False), (add_own_noise, None, False)],
+)
+def test_maps_by_python_code_that_draws_in_order_are_recognised(
+    call: Any, function: Any, num_parallel_calls: int | None, differs: bool
+) -> None:
+    numbers = Data.range(6).map(lambda x: tf.cast(x, tf.float64))
+    drawn = numbers.map(lambda x: call(function, [x], x.dtype), num_parallel_calls)
+    assert bool(tnt_data.Pipeline(drawn.batch(2)).find_differences(2)) is differs
 
 
 @pytest.mark.parametrize("reader", ["TextLineDataset", "TFRecordDataset"])

@@ -13,6 +13,7 @@ from tnt_keras.inputs.py_dataset import (
     RankRowsPyDataset,
     SameOrderPyDataset,
     batches_are_independent,
+    differs_when_read_again,
     draws_random_numbers,
     makes_batches,
     split_numbers,
@@ -162,3 +163,40 @@ def test_only_py_datasets_get_another_order() -> None:
     assert makes_batches(generator)
     assert makes_batches(Batches())
     assert not makes_batches(np.zeros(3))
+
+
+def differs(data: Any, steps: int | None = None, *, is_validation: bool = False) -> bool:
+    return differs_when_read_again(data, steps, is_validation=is_validation)
+
+
+def test_a_seed_that_is_none_seeds_nothing() -> None:
+    for seed, is_random in ((None, True), (3, False)):
+        batches = SeededNoise()
+        batches.seed = seed
+        assert differs(batches) is is_random
+
+
+def test_workers_that_share_a_generator_draw_in_no_order() -> None:
+    for workers, is_random in ((1, False), (2, True)):
+        batches = Batches(workers=workers)
+        batches.rng = np.random.default_rng(0)
+        assert differs(batches) is is_random
+
+
+def test_a_generator_that_validates_again_and_again_goes_on_where_keras_has_read_to() -> None:
+    def numbers() -> Any:
+        yield from range(3)
+
+    assert differs(numbers(), 2, is_validation=True)
+    assert not differs(numbers(), None, is_validation=True)
+    assert not differs(numbers(), 2)
+
+
+def test_rows_that_were_not_asked_for_are_refused() -> None:
+    class Other(Batches):
+        def get_rows(self, index: int, rows: slice) -> tuple[np.ndarray, np.ndarray]:
+            x, y = super().get_rows(index, rows)
+            return np.append(x, x[:1]), y
+
+    with pytest.raises(ValueError, match=r"`get_rows` must make.*\[3, 2\] instead of 2"):
+        RankRowsPyDataset(Other(), False, SEED, 0, 2)[0]

@@ -33,6 +33,7 @@ from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.py_dataset import with_same_order
 from tnt_keras.inputs.seed import SEED
 from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.keras_hooks.private import is_loader
 from tnt_keras.process.output import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
@@ -177,7 +178,8 @@ def _warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None)
     if isinstance(x, tf.data.Dataset):
         is_unknown = int(x.cardinality()) == tf.data.UNKNOWN_CARDINALITY
     else:
-        is_unknown = inspect.isgenerator(x)
+        has_length = hasattr(getattr(x, "dataset", None), "__len__")  # of a loader of torch
+        is_unknown = inspect.isgenerator(x) or (is_loader(x) and not has_length)
     if not is_unknown or steps_per_epoch:
         return
     if model.run_eagerly or model.jit_compile or model.steps_per_execution > 1:

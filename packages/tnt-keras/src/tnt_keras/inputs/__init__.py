@@ -12,6 +12,4 @@ A sample comes this way:
    is read by the master rank (`master_reader`), which sends `row_messages`.
 4. `distributed_input` applies to the part what each batch needs, such as `class_weights`. Then
    Keras reads it, and a step of the model receives it.
-
-`legacy_dataset` is no part of the way: it is the class `Dataset` of earlier versions.
 """
