@@ -35,7 +35,7 @@ std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::str
 }
 
 void call_barrier(Group& group, std::string_view caller = "") {
-  group.start_barrier(Group::Driver::caller, {"", caller})->wait(0);
+  group.start(Call{}, Group::Driver::caller, {"", caller})->wait(0);
 }
 
 std::vector<int> all_but_rank_1(Runtime& runtime) {

@@ -10,6 +10,7 @@
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/tnt_comm.h"
 
 namespace tnt::comm {
@@ -49,13 +50,12 @@ tnt_comm_status guard(Function&& function) noexcept {
   }
 }
 
-class Group;
-
 // What C functions are given, checked: a UsageError that names the argument instead
 // of a crash.
 
 DType checked_dtype(tnt_comm_dtype dtype, const char* argument);
 ReduceOp checked_op(tnt_comm_op op);
+CollectiveKind checked_kind(tnt_comm_kind kind);
 
 /// Seconds; 0 is the job's timeout.
 double checked_timeout(double timeout_s);

@@ -28,9 +28,6 @@ struct CallLabel {
   /// What the call creates, such as "Gatherer 'rows'"; shown, not compared.
   std::string_view created = {};
 
-  /// Of the array, if it has several axes (see pack_shape); must be equal on all ranks.
-  std::uint64_t shape = 0;
-
   bool must_find_caller() const { return caller.empty() && find_caller != nullptr; }
 };
 
@@ -83,26 +80,38 @@ enum class CollectiveKind : std::uint8_t {
   creation,  ///< of something by all members together, which tell each other of what
 };
 
+/// What a member gets, beside the array that it gives.
+enum class ResultLayout : std::uint8_t {
+  none,
+  same,    ///< an array of the same length
+  part,    ///< this member's part of the rows
+  parts,   ///< such a part from each member
+  blocks,  ///< the arrays of all members, which may have different lengths
+};
+
 /// What distinguishes a collective for checks and messages.
 struct CollectiveTraits {
   std::string_view name;
-  bool has_data = false;
+  ResultLayout result = ResultLayout::none;
+  bool has_data = true;
   bool reduces = false;
   bool has_root = false;
-  bool takes_any_count = false;  ///< members may contribute arrays of different lengths
+
+  bool cuts_rows() const { return result == ResultLayout::part || result == ResultLayout::parts; }
+  bool takes_any_count() const { return result == ResultLayout::blocks; }
 };
 
 inline constexpr std::array kCollectiveTraits = std::to_array<CollectiveTraits>({
-    {.name = "barrier"},
-    {.name = "allreduce", .has_data = true, .reduces = true},
-    {.name = "broadcast", .has_data = true, .has_root = true},
-    {.name = "allgather", .has_data = true, .takes_any_count = true},
-    {.name = "reduce_scatter", .has_data = true, .reduces = true},
-    {.name = "alltoall", .has_data = true},
-    {.name = "gather", .has_data = true, .has_root = true, .takes_any_count = true},
-    {.name = "scatter", .has_data = true, .has_root = true},
-    {.name = "creation", .takes_any_count = true},
-    {.name = "unknown"},  // the byte of a rank that is none of these
+    {.name = "barrier", .has_data = false},
+    {.name = "allreduce", .result = ResultLayout::same, .reduces = true},
+    {.name = "broadcast", .result = ResultLayout::same, .has_root = true},
+    {.name = "allgather", .result = ResultLayout::blocks},
+    {.name = "reduce_scatter", .result = ResultLayout::part, .reduces = true},
+    {.name = "alltoall", .result = ResultLayout::parts},
+    {.name = "gather", .result = ResultLayout::blocks, .has_root = true},
+    {.name = "scatter", .result = ResultLayout::part, .has_root = true},
+    {.name = "creation", .result = ResultLayout::blocks, .has_data = false},
+    {.name = "unknown", .has_data = false},  // the byte of a rank that is none of these
 });
 
 constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
@@ -113,6 +122,9 @@ constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
 constexpr std::string_view name_of(CollectiveKind kind) {
   return traits_of(kind).name;
 }
+
+/// How many kinds callers may ask for: those before `creation`.
+inline constexpr auto kNumCallableKinds = static_cast<std::size_t>(CollectiveKind::creation);
 
 static_assert([] {
   using enum CollectiveKind;

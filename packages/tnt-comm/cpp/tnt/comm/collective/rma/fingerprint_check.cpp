@@ -70,7 +70,7 @@ void FingerprintCheck::begin(Descriptor& descriptor) {
   // Nothing is ever sent from here but once, at the end.
   reinterpret_cast<Entry*>(segment_->local() + entry_offset(rank_))->descriptor = descriptor;
   fingerprint_ = descriptor.fingerprint();
-  shares_counts_ = traits_of(descriptor.kind).takes_any_count;
+  shares_counts_ = traits_of(descriptor.kind).takes_any_count();
   is_uniform_ = true;
   is_sent_ = false;
   round_ = 0;
