@@ -15,6 +15,8 @@ namespace {
 
 using RequestPtr = std::shared_ptr<Request>;
 std::shared_ptr<Group> create(std::vector<int> ranks) {
+  ensure_joined();
+  const InterruptibleCall interruptible;
   return Group::create(std::move(ranks), {"", "", &user_line});
 }
 
@@ -103,8 +105,12 @@ void bind_group(py::module_& module) {
       .def("take_blocks", &take_blocks);
 
   py::classh<Group>(module, "Group")
-      .def_static("world", &Group::world, py::call_guard<InterruptibleCall>())
-      .def_static("create", &create, py::call_guard<InterruptibleCall>())
+      .def_static("world",
+                  [] {
+                    ensure_joined();
+                    return Group::world();
+                  })
+      .def_static("create", &create)
       .def_property_readonly("rank", &Group::rank)
       .def_property_readonly("size", &Group::size)
       .def_property_readonly("ranks", &Group::ranks)

@@ -24,6 +24,9 @@ void bind_group(pybind11::module_& module);
 void bind_allreduce(pybind11::module_& module);
 void bind_reducer(pybind11::module_& module);
 
+/// Joins the job if it is not yet. With the GIL, which it releases meanwhile.
+void ensure_joined();
+
 /// Sets the Python exception for an error of the library. With the GIL.
 void set_python_error(const Error& error);
 

@@ -11,8 +11,8 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
+#include "tnt/comm/communicator/clock_offset.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
@@ -43,16 +43,13 @@ std::shared_ptr<Monitor> make_monitor(const Environment& environment, Transport&
 }
 
 EngineSettings engine_settings(const Environment& environment, Transport& transport,
-                               TimelineKeeper* timeline_keeper,
                                RecycledMemory::Keeper& memory_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
   if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
-  settings.heartbeat = [&transport, timeline_keeper, &memory_keeper,
-                        next_look = Clock::now()]() mutable {
+  settings.heartbeat = [&transport, &memory_keeper, next_look = Clock::now()]() mutable {
     transport.beat();
-    if (timeline_keeper != nullptr) timeline_keeper->look();
     const Clock::time_point now = Clock::now();
     if (now < next_look) return;
     next_look = now + kMemoryLookInterval;
@@ -76,16 +73,12 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
       requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
       transport_(std::move(transport)),
       monitor_(make_monitor(environment, *transport_)),
-      timeline_keeper_(monitor_->timeline
-                           ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
-                           : nullptr),
       engine_(std::make_unique<Engine>(
-          transport_->doorbell(),
-          engine_settings(environment, *transport_, timeline_keeper_.get(), *memory_keeper_))) {
+          transport_->doorbell(), engine_settings(environment, *transport_, *memory_keeper_))) {
   set_log_level(environment.log_level);
   create_world();
-  if (timeline_keeper_ && environment.num_nodes > 1) {
-    timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));
+  if (monitor_->timeline && environment.num_nodes > 1) {
+    clock_offset_ = measure_clock_offset(*world_, now_ns);
   }
 }
 
@@ -130,14 +123,45 @@ void Runtime::finish() {
     const auto group = weak.lock();
     if (failure.empty() && group) failure = group->abort_state()->first_error();
   }
-  if (timeline_keeper_) timeline_keeper_->write_all();
   transport_->leave(failure.empty() ? PeerState::finished : PeerState::failed,
                     failure.empty() ? failed_creation_ : failure);
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));
   memory_keeper_.reset();  // which the engine has used
-  if (timeline_keeper_) timeline_keeper_->join(!failure.empty());
+  has_failed_ = !failure.empty();
+  if (monitor_->timeline && !is_timeline_taken_) leave_records();
+}
+
+std::string Runtime::timeline_records() const {
+  if (!monitor_->timeline) return {};
+  return records_of(*monitor_->timeline, {environment_.rank, environment_.size, clock_offset_});
+}
+
+void Runtime::leave_records() const {
+  try {
+    write_new_file(records_path(environment_.timeline, environment_.rank), timeline_records());
+  } catch (const std::exception& error) {
+    warn_of_timeline(error.what());
+  }
+}
+
+void Runtime::warn_of_timeline(const std::string& problem) const {
+  log_warning(environment_.rank, text("the timeline (TNT_TIMELINE) is not complete: ", problem));
+}
+
+OtherRanks Runtime::look_at_others() const {
+  OtherRanks others{.has_one_failed = has_failed_};
+  for (int rank = 0; rank < environment_.size; ++rank) {
+    if (rank == environment_.rank) continue;
+    const PeerState state = transport_->status_of(rank).state;
+    const bool is_running = state == PeerState::running || state == PeerState::starting;
+    others.is_one_running |= is_running;
+    others.has_one_ended |= !is_running;
+    others.has_one_failed |=
+        state == PeerState::failed || state == PeerState::dead || state == PeerState::vanished;
+  }
+  return others;
 }
 
 namespace {
@@ -176,6 +200,10 @@ void finalize() {
   if (existing == nullptr || is_forked_child()) return;
   was_finalized.store(true);
   existing->finish();
+}
+
+Runtime* process_runtime() {
+  return is_forked_child() ? nullptr : instance.load();
 }
 
 Timeline* process_timeline() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,17 +17,24 @@
 #include "tnt/comm/communicator/wait.hpp"
 #include "tnt/comm/progress/engine.hpp"
 #include "tnt/comm/trace/monitor.hpp"
+#include "tnt/comm/trace/records.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
 class Group;
-class TimelineKeeper;
+
+/// What this rank knows of how the job stands.
+struct OtherRanks {
+  bool is_one_running = false;
+  bool has_one_ended = false;
+  bool has_one_failed = false;  ///< or this one
+};
 
 /// What one rank has once: environment, transport, engine, and the group of
 /// all ranks. Tests make several in one process; programs use the shared one
 /// through the functions below.
-class Runtime {
+class TNT_COMM_EXPORT Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
@@ -57,14 +65,22 @@ class Runtime {
   /// hangs.
   void finish();
 
+  // The timeline is written by Python, which takes it and looks at the others; if nobody does, the
+  // records of this rank are left beside it. These also answer after finish().
+  void take_timeline() { is_timeline_taken_ = true; }
+  std::string timeline_records() const;  ///< "" if there is none
+  void warn_of_timeline(const std::string& problem) const;
+  const ClockOffset& clock_offset() const { return clock_offset_; }
+  OtherRanks look_at_others() const;
+
  private:
   void create_world();
+  void leave_records() const;
 
   Environment environment_;
   AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<Monitor> monitor_;
-  std::unique_ptr<TimelineKeeper> timeline_keeper_;                     // null without a timeline
   std::optional<RecycledMemory::Keeper> memory_keeper_{std::in_place};  // until finish()
   std::unique_ptr<Engine> engine_;
   Stalls stalls_;
@@ -74,6 +90,9 @@ class Runtime {
   std::shared_ptr<Group> world_;
   std::string failed_creation_;
   bool is_finished_ = false;
+  std::atomic<bool> has_failed_{false};  // known at the end
+  std::atomic<bool> is_timeline_taken_{false};
+  ClockOffset clock_offset_;
 };
 
 /// The process' own runtime, made on first use. UsageError after finalize()
@@ -84,6 +103,9 @@ TNT_COMM_EXPORT bool is_initialized();
 
 /// Ends the process' runtime, if there is one. Also runs at exit.
 TNT_COMM_EXPORT void finalize();
+
+/// The process' runtime, also after finalize(); null before it is made, and in forked children.
+TNT_COMM_EXPORT Runtime* process_runtime();
 
 /// The timeline of the process' runtime; null if it has none, or is not made.
 TNT_COMM_EXPORT Timeline* process_timeline();

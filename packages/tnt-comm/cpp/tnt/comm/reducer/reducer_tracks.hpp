@@ -7,7 +7,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/trace/monitor.hpp"
-#include "tnt/comm/trace/trace_files.hpp"
 
 namespace tnt::comm {
 
@@ -24,7 +23,8 @@ class BucketTrack final : public Track {
             {.title = title,
              .category = "bucket",
              .value_name = "step",
-             .arguments = text(R"("bucket":)", quoted(label), R"(,"bytes":)", num_bytes)})),
+             .bucket = label,
+             .num_bytes = num_bytes})),
         wait_name_(timeline.name(text("wait for ", label))),
         num_tensors_(num_tensors) {}
 

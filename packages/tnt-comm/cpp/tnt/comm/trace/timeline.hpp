@@ -80,7 +80,8 @@ struct RowSpec {
   std::string title = {};
   std::string category = {};    ///< of its events
   std::string value_name = {};  ///< what the events' value means, "" if nothing
-  std::string arguments = {};   ///< of all its events: members of a JSON object, or ""
+  std::string bucket = {};      ///< whose row it is, "" for others
+  std::uint64_t num_bytes = 0;  ///< of the bucket
   std::int64_t thread = 0;      ///< the system's number of a thread, 0 for other rows
 };
 

@@ -16,6 +16,7 @@ import os
 from types import TracebackType
 
 from tnt_comm import _core
+from tnt_comm.timeline.files import merge_left_parts
 
 
 class span:
@@ -82,9 +83,10 @@ def is_on() -> bool:
 def merge(path: str | os.PathLike[str]) -> None:
     """Join the parts `PATH.rank0`, `PATH.rank1`, ... that a job has left. Local.
 
-    A job does this itself at its end. It cannot if it was killed as a whole, or if its hosts do not
-    share the folder; then collect the parts in one folder first. Each part is also a valid trace of
-    its own.
+    A job does this itself at its end. It cannot if it was killed as a whole, if its ranks are
+    programs without Python, or if its hosts do not share the folder; then collect the parts in one
+    folder first. `python -m tnt_comm.timeline PATH` does the same. Each part of a Python program is
+    also a valid trace of its own.
 
     Args:
         path: The path that `TNT_TIMELINE` had. The file is written, the parts are removed.
@@ -93,4 +95,4 @@ def merge(path: str | os.PathLike[str]) -> None:
         ValueError: If there are no parts.
         tnt_comm.CommError: If a file cannot be read or written.
     """
-    _core.merge_timeline(os.fspath(path))
+    merge_left_parts(os.fspath(path))
