@@ -6,7 +6,7 @@
 
 #include "bindings.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 namespace py = pybind11;
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm::bindings {
 

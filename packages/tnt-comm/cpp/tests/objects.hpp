@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tnt/comm/communicator/gatherer.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm::tests {

@@ -194,5 +194,5 @@ def test_only_marked_names_leave_the_library() -> None:
     ).stdout
     names = [line.split(maxsplit=2)[2] for line in listing.splitlines()]
     assert [n for n in names if n.startswith("tnt_")]
-    for hidden in ("Engine", "ShmSegment", "Channel", "TreeReducer", "kernels"):
+    for hidden in ("Engine", "ShmSegment", "SlotRing", "TreeReducer", "kernels"):
         assert [n for n in names if n.startswith(f"tnt::comm::{hidden}")] == []

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "networks.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 #include "typed_reference.hpp"
 
 namespace tnt::comm {

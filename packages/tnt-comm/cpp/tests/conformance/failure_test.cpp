@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 #include "thread_ranks.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm {

@@ -11,7 +11,7 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 
 namespace tnt::comm {

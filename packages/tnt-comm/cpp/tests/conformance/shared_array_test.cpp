@@ -1,4 +1,4 @@
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "thread_ranks.hpp"
-#include "tnt/comm/communicator/clock_offset.hpp"
+#include "tnt/comm/communicator/runtime.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm::tests {

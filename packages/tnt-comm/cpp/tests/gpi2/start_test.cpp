@@ -17,7 +17,7 @@
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -1,6 +1,5 @@
 #include "tnt/comm/capi/arguments.hpp"
 
-#include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"

@@ -8,10 +8,8 @@
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 

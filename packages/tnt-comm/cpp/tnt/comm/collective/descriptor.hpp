@@ -20,9 +20,8 @@ struct CallLabel {
   std::string_view label;   ///< what the call is for; must be equal on all ranks
   std::string_view caller;  ///< where it is made, such as "train.py:31"; shown, not compared
 
-  /// Finds the caller if it is not given, which takes longer than a short call.
-  /// Asked in the thread of the call; if that is going to wait, only when there
-  /// is something to wait for.
+  /// Finds the caller if it is not given, which takes longer than a short call. Asked in the thread
+  /// of the call; if that is going to wait, only when there is something to wait for.
   std::string (*find_caller)() = nullptr;
 
   /// What the call creates, such as "Gatherer 'rows'"; shown, not compared.
@@ -37,16 +36,13 @@ inline constexpr std::size_t kMaxNoteBytes = 128;
 /// Fingerprint of a label; 0 only if there is none.
 std::uint64_t fingerprint_of(std::string_view label);
 
-/// The note for messages: " 'fit: end of step' from train.py:31", or "". A long
-/// label loses its end and a long caller its begin, between characters. Finds
-/// the caller if need be.
+/// The note for messages: " 'fit: end of step' from train.py:31", or "". A long label loses its end
+/// and a long caller its begin, between characters. Finds the caller if need be.
 std::string note_of(const CallLabel& label);
 
-/// The note of a call: "" unless it is given, which may be after
-/// the call has begun, as promised.
+/// The note of a call: "" unless it is given, which may be after the call has begun, as promised.
 ///
-/// Threads: promise() before others know of it; give() once; the rest from any
-/// thread.
+/// Threads: promise() before others know of it; give() once; the rest from any thread.
 class CallNote {
  public:
   /// It will be given soon. Nobody is told of a mismatch before that.
@@ -155,7 +151,7 @@ AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name);
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
 struct Descriptor {
-  std::uint64_t call_index = 0;  ///< how many collectives this channel had before
+  std::uint64_t call_index = 0;  ///< how many collectives this ring had before
   CollectiveKind kind = CollectiveKind::barrier;
   DType dtype = DType::uint8;
   ReduceOp op = ReduceOp::sum;
@@ -174,7 +170,6 @@ struct Descriptor {
     return !traits_of(kind).has_root || member == static_cast<int>(root);
   }
 
-  /// Of this rank's contribution.
   std::uint64_t num_bytes() const { return count * size_of(dtype); }
 
   /// Equal for descriptors that match, and for others by an unlikely accident.

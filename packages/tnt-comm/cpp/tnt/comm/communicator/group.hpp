@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
@@ -50,7 +49,7 @@ class TNT_COMM_EXPORT Request {
   std::shared_ptr<Gathered> gathered_;  // null for other collectives
 };
 
-class CreationWatch;
+class JoinWatch;
 class SegmentSet;
 
 /// A collective as its caller states it.
@@ -78,9 +77,8 @@ struct CallStream {
 
 /// Some ranks of the job, and the collectives among them.
 ///
-/// Collectives of one group run in the order of the calls, which must be the
-/// same on all members. Groups, GradientReducers and Gatherers are independent
-/// of each other.
+/// Collectives of one group run in the order of the calls, which must be the same on all members.
+/// Groups, GradientReducers and Gatherers are independent of each other.
 class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
  public:
   /// Collective among `ranks` (ascending, without repetition, with the
@@ -120,7 +118,6 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// A stream of its own for an object that makes no allreduces, through slots of about this size.
   /// Collective, blocking.
   CallStream create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
-  /// A row of the timeline, if there is one.
   RowId add_row(const std::string& title) const;
 
   /// The next collective of a stream on this group.
@@ -132,7 +129,6 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// on all members.
   std::pair<CreationId, std::string> next_object();
 
-  /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
 
@@ -152,7 +148,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
  private:
   void join(const std::string& name, const CallLabel& label);
-  void open(const std::string& name, const std::string& title, CreationWatch& watch);
+  void open(const std::string& name, const std::string& title, JoinWatch& watch);
   bool finish_quickly(QuickAllreduce& quick);
   std::shared_ptr<Request> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
                                            const Call& call, const CallLabel& label);

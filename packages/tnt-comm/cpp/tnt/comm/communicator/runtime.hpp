@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,12 +13,12 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
-#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 #include "tnt/comm/progress/engine.hpp"
 #include "tnt/comm/trace/monitor.hpp"
-#include "tnt/comm/trace/records.hpp"
+#include "tnt/comm/trace/timeline.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -31,9 +32,20 @@ struct OtherRanks {
   bool has_one_failed = false;  ///< or this one
 };
 
-/// What one rank has once: environment, transport, engine, and the group of
-/// all ranks. Tests make several in one process; programs use the shared one
-/// through the functions below.
+/// Compares this rank's clock with that of the group's first member.
+/// Collective, blocking; some messages.
+///
+/// In each of several rounds all members exchange the time at which they began
+/// the round, and note when they had everything. A message cannot arrive before
+/// it was sent, on whichever clock: with the offset d,
+///
+///     first.begin <= end + d     and     begin + d <= first.end,
+///
+/// which bounds d from both sides. The result is the middle of the tightest bounds of all rounds.
+ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t()>& now_ns);
+
+/// What one rank has once: environment, transport, engine, and the group of all ranks. Tests make
+/// several in one process; programs use the shared one through the functions below.
 class TNT_COMM_EXPORT Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
@@ -60,9 +72,8 @@ class TNT_COMM_EXPORT Runtime {
   /// What this rank could not create. The first is made known at the end; see finish().
   void note_failed_creation(const std::string& reason);
 
-  /// Tells the other ranks that this one will not call any more (and why, if a
-  /// group is broken or a creation has failed), and ends the engine. Local, idempotent, never
-  /// hangs.
+  /// Tells the other ranks that this one will not call any more (and why, if a group is broken or a
+  /// creation has failed), and ends the engine. Local, idempotent, never hangs.
   void finish();
 
   // The timeline is written by Python, which takes it and looks at the others; if nobody does, the
@@ -95,8 +106,7 @@ class TNT_COMM_EXPORT Runtime {
   ClockOffset clock_offset_;
 };
 
-/// The process' own runtime, made on first use. UsageError after finalize()
-/// and in forked children.
+/// The process' own runtime, made on first use. UsageError after finalize() and in forked children.
 TNT_COMM_EXPORT Runtime& runtime();
 
 TNT_COMM_EXPORT bool is_initialized();
