@@ -14,8 +14,8 @@
 
 #include "captured_stderr.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {

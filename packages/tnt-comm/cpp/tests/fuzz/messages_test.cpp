@@ -10,9 +10,9 @@
 #include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/collective/rma/fingerprint_check.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/rma_core.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
+#include "tnt/comm/transport/rma/rma_core.hpp"
 
 namespace tnt::comm::tests {
 namespace {

@@ -15,12 +15,12 @@
 #include "scripted_segment.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/rma_core.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
+#include "tnt/comm/transport/rma/rma_core.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 
 namespace tnt::comm::tests {
