@@ -16,15 +16,6 @@ namespace py = pybind11;
 namespace tnt::comm::bindings {
 namespace {
 
-struct PlainCall {
-  const void* in;
-  void* out;
-  std::size_t count;
-  DType dtype;
-  ReduceOp op;
-  CallLabel label;
-};
-
 // numpy's objects for dtypes. Never released: the interpreter may end before.
 const auto& descriptors() {
   static const auto all = [] {
@@ -101,12 +92,11 @@ std::string_view view_of(PyObject* string) {
   return {data, static_cast<std::size_t>(num_bytes)};
 }
 
-void run(Group& group, const PlainCall& call) {
+void run(Group& group, const Call& call, const CallLabel& label) {
   std::optional<py::gil_scoped_release> unlocked;
   // Releasing the lock would take longer than a quick call.
   if (!group.is_quick(call.count * size_of(call.dtype))) unlocked.emplace();
-  const auto request =
-      group.allreduce_now(call.in, call.out, call.count, call.dtype, call.op, call.label);
+  const auto request = group.run(call, label);
   if (!request) return;
   if (!unlocked) unlocked.emplace();
   request->wait(0, python_signals());
@@ -150,13 +140,18 @@ PyObject* allreduce_plain(PyObject*, PyObject* const* arguments, Py_ssize_t coun
     } else if (!can_be_result(out, in, *dtype)) {
       Py_RETURN_NONE;
     }
-    const CallLabel label{
-        view_of(arguments[4]), view_of(arguments[5]), &user_line, {}, packed_shape_of(in)};
-    const PlainCall call{in.data(), out.mutable_data(), count_of(in), *dtype, *op, label};
+    const CallLabel label{view_of(arguments[4]), view_of(arguments[5]), &user_line};
+    const Call call{.kind = CollectiveKind::allreduce,
+                    .in = in.data(),
+                    .out = out.mutable_data(),
+                    .count = count_of(in),
+                    .dtype = *dtype,
+                    .op = *op,
+                    .shape = packed_shape_of(in)};
     if (is_world) {
-      run(*runtime().world(), call);
+      run(*runtime().world(), call, label);
     } else {
-      run(*py::cast<std::shared_ptr<Group>>(py::handle(arguments[0])), call);
+      run(*py::cast<std::shared_ptr<Group>>(py::handle(arguments[0])), call, label);
     }
     return out.release().ptr();
   });

@@ -1,10 +1,12 @@
 #include <pybind11/stl.h>
 
+#include <array>
+#include <optional>
 #include <tuple>
 
 #include "bindings.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 namespace py = pybind11;
 
@@ -12,120 +14,57 @@ namespace tnt::comm::bindings {
 namespace {
 
 using RequestPtr = std::shared_ptr<Request>;
-using Driver = Group::Driver;
-
 std::shared_ptr<Group> create(std::vector<int> ranks) {
+  ensure_joined();
+  const InterruptibleCall interruptible;
   return Group::create(std::move(ranks), {"", "", &user_line});
 }
 
-// What C++ needs of an input, and of an output if there is one.
-struct Arrays {
-  Arrays(const py::array& source, const std::string& dtype_name)
-      : in(source.data()),
-        count(count_of(source)),
-        dtype(parse_dtype(dtype_name)),
-        shape(packed_shape_of(source)) {}
-  Arrays(const py::array& source, py::array& target, const std::string& dtype_name)
-      : Arrays(source, dtype_name) {
-    out = target.mutable_data();
+// The collectives that callers may ask for: by name, what a member gets, and whether there is a
+// root.
+py::dict collectives() {
+  constexpr std::array kLayouts = {"none", "same", "part", "parts", "blocks"};
+  py::dict all;
+  for (std::size_t i = 0; i < kNumCallableKinds; ++i) {
+    const CollectiveTraits& traits = kCollectiveTraits[i];
+    all[py::str(traits.name)] =
+        py::make_tuple(i, kLayouts[static_cast<std::size_t>(traits.result)], traits.has_root);
   }
-
-  const void* in;
-  void* out = nullptr;
-  std::size_t count;
-  DType dtype;
-  std::uint64_t shape;
-};
-
-Group::Rows rows_of(const py::array& array) {
-  const auto num_rows = static_cast<std::size_t>(array.shape(0));
-  return {num_rows, num_rows == 0 ? 0 : count_of(array) / num_rows};
+  return all;
 }
 
-// Of what is gathered; the array with it may hold something else.
-using Shape = std::vector<py::ssize_t>;
+using Result = std::optional<py::array>;
+// Of an array whose rows are gathered: what is sent may be another one.
+using Shape = std::optional<std::vector<py::ssize_t>>;
+using Words = std::tuple<bool, std::string, std::string>;  // will_wait, label, caller
 
-using Call = std::tuple<bool, std::string, std::string>;  // will_wait, label, caller
+Call call_of(CollectiveKind kind, const py::array& in, Result& out, const std::string& dtype,
+             const Shape& shape, const std::string& op, int root) {
+  const CollectiveTraits& traits = traits_of(kind);
+  Call call{.kind = kind, .in = in.data(), .count = count_of(in), .dtype = parse_dtype(dtype)};
+  if (out) call.out = out->mutable_data();
+  if (traits.reduces) call.op = parse_reduce_op(op);
+  if (traits.cuts_rows()) {
+    const auto num_rows = static_cast<std::size_t>(in.shape(0));
+    call.row_elements = num_rows == 0 ? 0 : call.count / num_rows;
+    call.count = num_rows;
+  }
+  call.root = root;
+  call.shape = shape ? pack_row_shape(shape->data(), shape->size()) : packed_shape_of(in);
+  return call;
+}
 
 // Whoever is going to wait runs the operation right here, unlocked. Starting
 // alone takes a lock for a moment only, so it keeps the GIL.
-template <typename Function>
-RequestPtr start(const Call& call, std::uint64_t shape, Function&& function) {
-  const auto& [will_wait, name, caller] = call;
-  const CallLabel label{name, caller, &user_line, {}, shape};
-  if (!will_wait) return function(Driver::engine, label);
+RequestPtr start(Group& group, std::size_t kind, const py::array& in, Result out,
+                 const std::string& dtype, const Shape& shape, const std::string& op, int root,
+                 const Words& words) {
+  const auto& [will_wait, name, caller] = words;
+  const CallLabel label{name, caller, &user_line};
+  const Call call = call_of(static_cast<CollectiveKind>(kind), in, out, dtype, shape, op, root);
+  if (!will_wait) return group.start(call, Group::Driver::engine, label);
   const py::gil_scoped_release unlocked;
-  return function(Driver::caller, label);
-}
-
-RequestPtr start_barrier(Group& group, const Call& call) {
-  return start(call, 0, [&](Driver driver, const CallLabel& label) {
-    return group.start_barrier(driver, label);
-  });
-}
-
-RequestPtr start_allreduce(Group& group, const py::array& in, py::array out,
-                           const std::string& dtype, const std::string& op, const Call& call) {
-  const Arrays arrays(in, out, dtype);
-  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
-    return group.start_allreduce(arrays.in, arrays.out, arrays.count, arrays.dtype,
-                                 parse_reduce_op(op), driver, label);
-  });
-}
-
-RequestPtr start_broadcast(Group& group, const py::array& in, py::array out,
-                           const std::string& dtype, int root, const Call& call) {
-  const Arrays arrays(in, out, dtype);
-  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
-    return group.start_broadcast(arrays.in, arrays.out, arrays.count, arrays.dtype, root, driver,
-                                 label);
-  });
-}
-
-RequestPtr start_allgather(Group& group, const py::array& in, const std::string& dtype,
-                           const Shape& shape, const Call& call) {
-  const Arrays arrays(in, dtype);
-  return start(call, 0, [&](Driver driver, const CallLabel& label) {
-    return group.start_allgather(arrays.in, arrays.count, arrays.dtype,
-                                 pack_row_shape(shape.data(), shape.size()), driver, label);
-  });
-}
-
-RequestPtr start_gather(Group& group, const py::array& in, const std::string& dtype,
-                        const Shape& shape, int root, const Call& call) {
-  const Arrays arrays(in, dtype);
-  return start(call, 0, [&](Driver driver, const CallLabel& label) {
-    return group.start_gather(arrays.in, arrays.count, arrays.dtype,
-                              pack_row_shape(shape.data(), shape.size()), root, driver, label);
-  });
-}
-
-RequestPtr start_reduce_scatter(Group& group, const py::array& in, py::array out,
-                                const std::string& dtype, const std::string& op, const Call& call) {
-  const Arrays arrays(in, out, dtype);
-  const Group::Rows rows = rows_of(in);
-  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
-    return group.start_reduce_scatter(arrays.in, arrays.out, rows, arrays.dtype,
-                                      parse_reduce_op(op), driver, label);
-  });
-}
-
-RequestPtr start_alltoall(Group& group, const py::array& in, py::array out,
-                          const std::string& dtype, const Call& call) {
-  const Arrays arrays(in, out, dtype);
-  const Group::Rows rows = rows_of(in);
-  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
-    return group.start_alltoall(arrays.in, arrays.out, rows, arrays.dtype, driver, label);
-  });
-}
-
-RequestPtr start_scatter(Group& group, const py::array& in, py::array out, const std::string& dtype,
-                         int root, const Call& call) {
-  const Arrays arrays(in, out, dtype);
-  const Group::Rows rows = rows_of(in);
-  return start(call, arrays.shape, [&](Driver driver, const CallLabel& label) {
-    return group.start_scatter(arrays.in, arrays.out, rows, arrays.dtype, root, driver, label);
-  });
+  return group.start(call, Group::Driver::caller, label);
 }
 
 void wait(Request& request, double timeout_s) {
@@ -157,6 +96,7 @@ py::array empty(const std::shared_ptr<Group>& group, const py::dtype& dtype,
 
 void bind_group(py::module_& module) {
   module.def("new_result", &new_result);
+  module.def("collectives", &collectives);
   module.def("empty", &empty);
 
   py::classh<Request>(module, "Request")
@@ -165,19 +105,16 @@ void bind_group(py::module_& module) {
       .def("take_blocks", &take_blocks);
 
   py::classh<Group>(module, "Group")
-      .def_static("world", &Group::world, py::call_guard<InterruptibleCall>())
-      .def_static("create", &create, py::call_guard<InterruptibleCall>())
+      .def_static("world",
+                  [] {
+                    ensure_joined();
+                    return Group::world();
+                  })
+      .def_static("create", &create)
       .def_property_readonly("rank", &Group::rank)
       .def_property_readonly("size", &Group::size)
       .def_property_readonly("ranks", &Group::ranks)
-      .def("start_barrier", &start_barrier)
-      .def("start_allreduce", &start_allreduce)
-      .def("start_broadcast", &start_broadcast)
-      .def("start_allgather", &start_allgather)
-      .def("start_gather", &start_gather)
-      .def("start_reduce_scatter", &start_reduce_scatter)
-      .def("start_alltoall", &start_alltoall)
-      .def("start_scatter", &start_scatter);
+      .def("start", &start);
 }
 
 }  // namespace tnt::comm::bindings

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "bindings.hpp"
-#include "tnt/comm/capi/registry.hpp"
+#include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 

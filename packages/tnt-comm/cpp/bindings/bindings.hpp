@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm::bindings {
 
@@ -23,6 +23,9 @@ namespace tnt::comm::bindings {
 void bind_group(pybind11::module_& module);
 void bind_allreduce(pybind11::module_& module);
 void bind_reducer(pybind11::module_& module);
+
+/// Joins the job if it is not yet. With the GIL, which it releases meanwhile.
+void ensure_joined();
 
 /// Sets the Python exception for an error of the library. With the GIL.
 void set_python_error(const Error& error);

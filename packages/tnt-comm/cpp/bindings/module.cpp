@@ -5,7 +5,6 @@
 #include "bindings.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
-#include "tnt/comm/trace/trace_files.hpp"
 
 namespace py = pybind11;
 
@@ -13,6 +12,7 @@ namespace tnt::comm::bindings {
 namespace {
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
+  ensure_joined();
   const Counters now = counters();
   return {now.num_operations, now.num_bytes, now.num_waits, now.communication_s, now.exposed_s};
 }
@@ -29,7 +29,7 @@ void bind_errors() {
 
 void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
-  module.def("init", [] { runtime(); }, py::call_guard<InterruptibleCall>());
+  module.def("init", &ensure_joined);
   module.def("finalize", &finalize, Unlocked());
   module.def("fail", &fail, Unlocked());
   module.def("cause_rank", &cause_rank);
@@ -40,13 +40,28 @@ void bind_job(py::module_& module) {
   module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
   module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
   module.def("set_ucx_wheel_folder", &use_ucx_wheel);
-  module.def("counters", &all_counters,
-             py::call_guard<InterruptibleCall>());  // it may join the job
+  module.def("counters", &all_counters);
+}
+
+void bind_timeline(py::module_& module) {
   module.def("has_timeline", [] { return process_timeline() != nullptr; });
   module.def("begin_slice", &tnt_timeline_begin);
   module.def("end_slice", &tnt_timeline_end);
   module.def("mark_instant", &tnt_timeline_instant);
-  module.def("merge_timeline", &merge_left_parts, Unlocked());
+  module.def("take_timeline", [] {
+    Runtime& taken = *process_runtime();
+    taken.take_timeline();
+    const Environment& environment = taken.environment();
+    return py::make_tuple(environment.timeline, environment.job_id, environment.rank,
+                          environment.size, taken.clock_offset().offset_ns);
+  });
+  module.def("timeline_records", [] { return py::bytes(process_runtime()->timeline_records()); });
+  module.def("look_at_others", [] {
+    const OtherRanks others = process_runtime()->look_at_others();
+    return py::make_tuple(others.is_one_running, others.has_one_ended, others.has_one_failed);
+  });
+  module.def("warn_of_timeline",
+             [](const std::string& problem) { process_runtime()->warn_of_timeline(problem); });
 }
 
 py::object innermost_frame() {
@@ -83,6 +98,18 @@ void set_python_error(const Error& error) {
   py::set_error(type, raised);
 }
 
+// Python writes the timeline of the process, if there is one, from its start on.
+void ensure_joined() {
+  static bool is_timeline_kept = false;
+  {
+    const InterruptibleCall interruptible;
+    runtime();
+  }
+  if (is_timeline_kept || process_timeline() == nullptr) return;
+  is_timeline_kept = true;
+  py::module_::import("tnt_comm.timeline.keeper").attr("start")();
+}
+
 std::string user_line() {
   const py::gil_scoped_acquire locked;
   try {
@@ -102,6 +129,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "Private C++ core of tnt_comm; use the package's public names.";
   bind_errors();
   bind_job(module);
+  bind_timeline(module);
   bind_group(module);
   bind_allreduce(module);
   bind_reducer(module);

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tnt/comm/transport/rma/socket_address.hpp"
+#include "tnt/comm/transport/rma/sockets.hpp"
 
 namespace tnt::comm::tests {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tnt/comm/communicator/gatherer.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm::tests {
@@ -19,7 +19,14 @@ struct CreatedObject {
 
 inline float sum_of_ones(Group& group) {
   float value = 1;
-  group.start_allreduce(&value, &value, 1, DType::float32, ReduceOp::sum)->wait(0);
+  group
+      .start({.kind = CollectiveKind::allreduce,
+              .in = &value,
+              .out = &value,
+              .count = 1,
+              .dtype = DType::float32,
+              .op = ReduceOp::sum})
+      ->wait(0);
   return value;
 }
 

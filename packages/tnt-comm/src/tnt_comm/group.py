@@ -1,6 +1,8 @@
 """Groups of ranks and the collectives among them."""
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +19,9 @@ from tnt_comm.arrays import (
     without_partial_overlap,
 )
 from tnt_comm.ticket import Ticket
+
+_COLLECTIVES = _core.collectives()
+_NOTHING: Array = np.empty(0, np.uint8)
 
 
 class Group:
@@ -86,8 +91,7 @@ class Group:
 
     def barrier(self, timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
         """Wait until all members have called it. Collective."""
-        timeout_or_default(timeout_s)
-        self._start_barrier(label, caller, will_wait=True).wait(timeout_s)
+        self._run("barrier", None, timeout_s, label, caller)
 
     def allreduce(
         self,
@@ -108,12 +112,11 @@ class Group:
             memory is used again when nobody holds it or a view of it any more.
         """
         if timeout_s is None:
-            result = _core.allreduce_plain(self._core, array, op, out, label, caller)
-            if result is not None:
-                return result
-        timeout_or_default(timeout_s)
-        ticket = self._start_allreduce(array, op, out, label, caller, will_wait=True)
-        return ticket.wait(timeout_s)
+            plain = _core.allreduce_plain(self._core, array, op, out, label, caller)
+            if plain is not None:
+                return plain
+        result: Array = self._run("allreduce", array, timeout_s, label, caller, op=op, out=out)
+        return result
 
     def broadcast(
         self,
@@ -129,9 +132,8 @@ class Group:
 
         The values of `array` matter on the root only, its shape and dtype on all members.
         """
-        timeout_or_default(timeout_s)
-        ticket = self._start_broadcast(array, root, out, label, caller, will_wait=True)
-        return ticket.wait(timeout_s)
+        result: Array = self._run("broadcast", array, timeout_s, label, caller, root=root, out=out)
+        return result
 
     def allgather(
         self,
@@ -146,8 +148,8 @@ class Group:
         The first axis of `array` may differ between members (also 0); dtype and the other axes
         may not.
         """
-        timeout_or_default(timeout_s)
-        return self._start_allgather(array, label, caller, will_wait=True).wait(timeout_s)
+        result: list[Array] = self._run("allgather", array, timeout_s, label, caller)
+        return result
 
     def reduce_scatter(
         self,
@@ -162,9 +164,8 @@ class Group:
 
         Parts are those into which `numpy.array_split` cuts along the first axis: part `rank`.
         """
-        timeout_or_default(timeout_s)
-        ticket = self._start_reduce_scatter(array, op, label, caller, will_wait=True)
-        return ticket.wait(timeout_s)
+        result: Array = self._run("reduce_scatter", array, timeout_s, label, caller, op=op)
+        return result
 
     def alltoall(
         self,
@@ -182,8 +183,8 @@ class Group:
         Returns:
             The parts for this member, of all members in rank order, joined along the first axis.
         """
-        timeout_or_default(timeout_s)
-        return self._start_alltoall(array, label, caller, will_wait=True).wait(timeout_s)
+        result: Array = self._run("alltoall", array, timeout_s, label, caller)
+        return result
 
     def gather(
         self,
@@ -195,8 +196,8 @@ class Group:
         caller: str = "",
     ) -> list[Array] | None:
         """Give `root` the arrays of all, as `allgather` does, and the others None. Collective."""
-        timeout_or_default(timeout_s)
-        return self._start_gather(array, root, label, caller, will_wait=True).wait(timeout_s)
+        result: list[Array] | None = self._run("gather", array, timeout_s, label, caller, root=root)
+        return result
 
     def scatter(
         self,
@@ -211,12 +212,12 @@ class Group:
 
         The values of `array` matter on the root only, its shape and dtype on all members.
         """
-        timeout_or_default(timeout_s)
-        return self._start_scatter(array, root, label, caller, will_wait=True).wait(timeout_s)
+        result: Array = self._run("scatter", array, timeout_s, label, caller, root=root)
+        return result
 
     def start_barrier(self, *, label: str = "", caller: str = "") -> Ticket[None]:
         """Start a `barrier`; its ticket is done when all members have called it. Local."""
-        return self._start_barrier(label, caller, will_wait=False)
+        return self._start("barrier", None, label, caller)
 
     def start_allreduce(
         self,
@@ -228,7 +229,7 @@ class Group:
         caller: str = "",
     ) -> Ticket[Array]:
         """Start an `allreduce` without waiting for it. Local."""
-        return self._start_allreduce(array, op, out, label, caller, will_wait=False)
+        return self._start("allreduce", array, label, caller, op=op, out=out)
 
     def start_broadcast(
         self,
@@ -240,145 +241,95 @@ class Group:
         caller: str = "",
     ) -> Ticket[Array]:
         """Start a `broadcast` without waiting for it. Local."""
-        return self._start_broadcast(array, root, out, label, caller, will_wait=False)
+        return self._start("broadcast", array, label, caller, root=root, out=out)
 
     def start_allgather(
         self, array: npt.ArrayLike, *, label: str = "", caller: str = ""
     ) -> Ticket[list[Array]]:
         """Start an `allgather` without waiting for it. Local."""
-        return self._start_allgather(array, label, caller, will_wait=False)
+        return self._start("allgather", array, label, caller)
 
     def start_reduce_scatter(
         self, array: npt.ArrayLike, op: str = "sum", *, label: str = "", caller: str = ""
     ) -> Ticket[Array]:
         """Start a `reduce_scatter` without waiting for it. Local."""
-        return self._start_reduce_scatter(array, op, label, caller, will_wait=False)
+        return self._start("reduce_scatter", array, label, caller, op=op)
 
     def start_alltoall(
         self, array: npt.ArrayLike, *, label: str = "", caller: str = ""
     ) -> Ticket[Array]:
         """Start an `alltoall` without waiting for it. Local."""
-        return self._start_alltoall(array, label, caller, will_wait=False)
+        return self._start("alltoall", array, label, caller)
 
     def start_gather(
         self, array: npt.ArrayLike, root: int = 0, *, label: str = "", caller: str = ""
     ) -> Ticket[list[Array] | None]:
         """Start a `gather` without waiting for it. Local."""
-        return self._start_gather(array, root, label, caller, will_wait=False)
+        return self._start("gather", array, label, caller, root=root)
 
     def start_scatter(
         self, array: npt.ArrayLike, root: int = 0, *, label: str = "", caller: str = ""
     ) -> Ticket[Array]:
         """Start a `scatter` without waiting for it. Local."""
-        return self._start_scatter(array, root, label, caller, will_wait=False)
+        return self._start("scatter", array, label, caller, root=root)
 
-    # `will_wait`: the caller waits at once and its thread runs the operation, so
-    # the progress thread need not be woken.
-
-    def _start_barrier(self, label: str, caller: str, *, will_wait: bool) -> Ticket[None]:
-        return Ticket(self._core.start_barrier(_call(will_wait, label, caller)), (), lambda _: None)
-
-    def _start_allreduce(
+    def _run(
         self,
-        array: npt.ArrayLike,
-        op: str,
-        out: Array | None,
+        kind: str,
+        array: npt.ArrayLike | None,
+        timeout_s: float | None,
         label: str,
         caller: str,
-        *,
-        will_wait: bool,
-    ) -> Ticket[Array]:
-        source, target = _with_result(array, out)
-        dtype, op = dtype_name(source.dtype), as_text(op, "`op`")
-        core = self._core.start_allreduce(
-            source, target, dtype, op, _call(will_wait, label, caller)
-        )
-        return Ticket(core, (source, target), lambda _: target)
+        op: str = "sum",
+        root: int = 0,
+        out: Array | None = None,
+    ) -> Any:
+        """Return the result of a collective that is waited for at once."""
+        timeout_or_default(timeout_s)
+        # The thread that waits runs the operation, so the progress thread need not be woken.
+        return self._start(kind, array, label, caller, op, root, out, True).wait(timeout_s)
 
-    def _start_broadcast(
+    def _start(
         self,
-        array: npt.ArrayLike,
-        root: int,
-        out: Array | None,
+        kind: str,
+        array: npt.ArrayLike | None,
         label: str,
         caller: str,
-        *,
-        will_wait: bool,
-    ) -> Ticket[Array]:
-        root = as_integer(root, "`root`", num_bits=32)
-        source, target = _with_result(array, out)
-        dtype = dtype_name(source.dtype)
-        core = self._core.start_broadcast(
-            source, target, dtype, root, _call(will_wait, label, caller)
-        )
-        return Ticket(core, (source, target), lambda _: target)
-
-    def _start_allgather(
-        self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
-    ) -> Ticket[list[Array]]:
+        op: str = "sum",
+        root: int = 0,
+        out: Array | None = None,
+        will_wait: bool = False,
+    ) -> Ticket[Any]:
+        """Start a collective, which the core describes (see `_core.collectives`)."""
+        number, layout, has_root = _COLLECTIVES[kind]
+        words = (will_wait, as_text(label, "`label`"), as_text(caller, "`caller`"))
+        if has_root:
+            root = as_integer(root, "`root`", num_bits=32)
+        if array is None:
+            core = self._core.start(number, _NOTHING, None, "uint8", None, op, root, words)
+            return Ticket(core, (), lambda _: None)
         source = as_input(array)
-        sent, name = _to_gather(source), dtype_name(source.dtype)
-        call = _call(will_wait, label, caller)
-        core = self._core.start_allgather(sent, name, source.shape, call)
-        return Ticket(core, (sent,), lambda core: _blocks_like(source, core))
-
-    def _start_gather(
-        self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
-    ) -> Ticket[list[Array] | None]:
-        root = as_integer(root, "`root`", num_bits=32)
-        source = as_input(array)
-        sent, name = _to_gather(source), dtype_name(source.dtype)
-        is_root = root == self.rank
-        call = _call(will_wait, label, caller)
-        core = self._core.start_gather(sent, name, source.shape, root, call)
-        return Ticket(core, (sent,), lambda core: _blocks_like(source, core) if is_root else None)
-
-    def _start_reduce_scatter(
-        self, array: npt.ArrayLike, op: str, label: str, caller: str, *, will_wait: bool
-    ) -> Ticket[Array]:
-        source = as_input(array)
-        target = as_output(None, self._shape_of_part(source), source.dtype)
         dtype, op = dtype_name(source.dtype), as_text(op, "`op`")
-        core = self._core.start_reduce_scatter(
-            source, target, dtype, op, _call(will_wait, label, caller)
-        )
+        if layout == "blocks":
+            sent = _to_gather(source)
+            core = self._core.start(number, sent, None, dtype, source.shape, op, root, words)
+            takes = not has_root or root == self.rank
+            return Ticket(core, (sent,), partial(_blocks_like, source) if takes else lambda _: None)
+        target = as_output(out, self._result_shape(layout, source), source.dtype)
+        if out is not None:
+            source = without_partial_overlap(source, target)
+        core = self._core.start(number, source, target, dtype, None, op, root, words)
         return Ticket(core, (source, target), lambda _: target)
 
-    def _start_alltoall(
-        self, array: npt.ArrayLike, label: str, caller: str, *, will_wait: bool
-    ) -> Ticket[Array]:
-        source = as_input(array)
-        rows, *others = self._shape_of_part(source)
-        target = as_output(None, (self.size * rows, *others), source.dtype)
-        dtype = dtype_name(source.dtype)
-        core = self._core.start_alltoall(source, target, dtype, _call(will_wait, label, caller))
-        return Ticket(core, (source, target), lambda _: target)
-
-    def _start_scatter(
-        self, array: npt.ArrayLike, root: int, label: str, caller: str, *, will_wait: bool
-    ) -> Ticket[Array]:
-        root = as_integer(root, "`root`", num_bits=32)
-        source = as_input(array)
-        target = as_output(None, self._shape_of_part(source), source.dtype)
-        dtype = dtype_name(source.dtype)
-        core = self._core.start_scatter(
-            source, target, dtype, root, _call(will_wait, label, caller)
-        )
-        return Ticket(core, (source, target), lambda _: target)
-
-    def _shape_of_part(self, array: Array) -> tuple[int, ...]:
-        """Return the shape of this rank's part, as `numpy.array_split` cuts an array."""
+    def _result_shape(self, layout: str, array: Array) -> tuple[int, ...]:
+        """Return the shape of the result; parts are those of `numpy.array_split`."""
+        if layout == "same":
+            return array.shape
         if array.ndim == 0:
             raise ValueError("`array` must have an axis to scatter. Received: a scalar.")
         base, extra = divmod(array.shape[0], self.size)
-        return (base + (self.rank < extra), *array.shape[1:])
-
-
-def _with_result(array: npt.ArrayLike, out: Array | None) -> tuple[Array, Array]:
-    """Return an input, and the array for a result of its shape and dtype."""
-    source = as_input(array)
-    target = as_output(out, source.shape, source.dtype)
-    return without_partial_overlap(source, target), target
+        num_rows = base + (self.rank < extra)
+        return (num_rows * (self.size if layout == "parts" else 1), *array.shape[1:])
 
 
 def _to_gather(array: Array) -> Array:
@@ -396,11 +347,6 @@ def _blocks_like(array: Array, core: _core.Request) -> list[Array]:
         return [np.empty((int(block.view(np.int64)[0]), *rows), array.dtype) for block in blocks]
     shape = (-1, *rows) if array.ndim > 0 else ()
     return [block.view(array.dtype).reshape(shape) for block in blocks]
-
-
-def _call(will_wait: bool, label: str, caller: str) -> tuple[bool, str, str]:
-    """Return what the core is told of a call."""
-    return will_wait, as_text(label, "`label`"), as_text(caller, "`caller`")
 
 
 def _as_ranks(ranks: Sequence[int]) -> list[int]:

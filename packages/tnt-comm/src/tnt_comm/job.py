@@ -1,6 +1,7 @@
 """The job this process belongs to: start, end, and who is who."""
 
 from tnt_comm import _core
+from tnt_comm.timeline import keeper
 
 
 def init() -> None:
@@ -32,7 +33,7 @@ def finalize() -> None:
 
     Local: does not wait for other ranks.
     """
-    _core.finalize()
+    keeper.end()
 
 
 def is_initialized() -> bool:

@@ -8,15 +8,16 @@
 
 #include "tnt/comm/tnt_comm.h"
 
-#define CHECK(condition)                                            \
-  do {                                                              \
-    if (!(condition)) {                                             \
-      fprintf(stderr, "rank %d, line %d: %s\n%s\n", (int)rank,      \
-              __LINE__, #condition, tnt_comm_last_error());         \
-      exit(1);                                                      \
-    }                                                               \
+#define CHECK(condition)                                                             \
+  do {                                                                               \
+    if (!(condition)) {                                                              \
+      fprintf(stderr, "rank %d, line %d: %s\n%s\n", (int)rank, __LINE__, #condition, \
+              tnt_comm_last_error());                                                \
+      exit(1);                                                                       \
+    }                                                                                \
   } while (0)
 #define CHECK_OK(call) CHECK((call) == TNT_COMM_OK)
+#define CALL(...) (&(tnt_call){.kind = TNT_COMM_##__VA_ARGS__})
 
 enum { MOST_RANKS = 8, JOB_TIMEOUT = 0 };
 
@@ -50,18 +51,30 @@ static void check_collectives(int64_t group, int32_t own, int32_t members) {
   uint8_t part[4] = {0, 0, 0, 0};
   const int32_t sum = members * (members + 1) / 2;
 
-  CHECK_OK(tnt_group_barrier(group, JOB_TIMEOUT));
-  CHECK_OK(tnt_group_allreduce(group, mine, sums, 4, TNT_COMM_INT32, TNT_COMM_SUM, 60.0));
+  CHECK_OK(tnt_group_run(group, CALL(BARRIER), JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(ALLREDUCE, .in = mine, .out = sums, .count = 4,
+                              .dtype = TNT_COMM_INT32, .op = TNT_COMM_SUM),
+                         60.0));
   for (int i = 0; i < 4; ++i) CHECK(sums[i] == sum);
-  CHECK_OK(tnt_group_allreduce(group, mine, mine, 4, TNT_COMM_INT32, TNT_COMM_MAX, JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(ALLREDUCE, .in = mine, .out = mine, .count = 4,
+                              .dtype = TNT_COMM_INT32, .op = TNT_COMM_MAX),
+                         JOB_TIMEOUT));
   for (int i = 0; i < 4; ++i) CHECK(mine[i] == members);
-  CHECK_OK(tnt_group_broadcast(group, &root_value, 1, TNT_COMM_FLOAT64, members - 1, INFINITY));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(BROADCAST, .in = &root_value, .out = &root_value, .count = 1,
+                              .dtype = TNT_COMM_FLOAT64, .root = members - 1),
+                         INFINITY));
   CHECK(root_value == 7.5);
 
   /* Member r gives r elements of value r. */
   for (int i = 0; i < own; ++i) block[i] = (int16_t)own;
-  CHECK_OK(tnt_group_allgather(group, block, (uint64_t)own, TNT_COMM_INT16, blocks,
-                               MOST_RANKS * MOST_RANKS, counts, JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(
+      group,
+      CALL(ALLGATHER, .in = block, .out = blocks, .count = (uint64_t)own, .dtype = TNT_COMM_INT16,
+           .capacity = MOST_RANKS * MOST_RANKS, .counts = counts),
+      JOB_TIMEOUT));
   for (int32_t r = 0, k = 0; r < members; ++r) {
     CHECK(counts[r] == (uint64_t)r);
     for (int32_t i = 0; i < r; ++i, ++k) CHECK(blocks[k] == r);
@@ -71,16 +84,22 @@ static void check_collectives(int64_t group, int32_t own, int32_t members) {
   {
     const uint64_t capacity = own == 0 ? 0 : MOST_RANKS * MOST_RANKS;
     const int is_short = own == 0 && members > 1;
-    const tnt_comm_status status = tnt_group_allgather(
-        group, block, (uint64_t)own, TNT_COMM_INT16, blocks, capacity, counts, JOB_TIMEOUT);
+    const tnt_comm_status status =
+        tnt_group_run(group,
+                      CALL(ALLGATHER, .in = block, .out = blocks, .count = (uint64_t)own,
+                           .dtype = TNT_COMM_INT16, .capacity = capacity, .counts = counts),
+                      JOB_TIMEOUT);
     CHECK(status == (is_short ? TNT_COMM_USAGE : TNT_COMM_OK));
     CHECK(counts[members - 1] == (uint64_t)(members - 1));
   }
 
   /* One row more than members, of two elements: the first member gets two rows. */
   for (int i = 0; i < (members + 1) * 2; ++i) rows[i] = (uint8_t)(i + own);
-  CHECK_OK(tnt_group_reduce_scatter(group, rows, part, (uint64_t)members + 1, 2, TNT_COMM_UINT8,
-                                    TNT_COMM_MIN, JOB_TIMEOUT));
+  CHECK_OK(
+      tnt_group_run(group,
+                    CALL(REDUCE_SCATTER, .in = rows, .out = part, .count = (uint64_t)members + 1,
+                         .row_elements = 2, .dtype = TNT_COMM_UINT8, .op = TNT_COMM_MIN),
+                    JOB_TIMEOUT));
   for (int i = 0; i < (own == 0 ? 4 : 2); ++i) CHECK(part[i] == (own == 0 ? 0 : 2 + 2 * own) + i);
 }
 
@@ -106,16 +125,25 @@ static void check_parts(int64_t group, int32_t own, int32_t members) {
   const int16_t mine[MOST_RANKS] = {(int16_t)own, (int16_t)own, (int16_t)own};
 
   fill_rows(rows, own, members);
-  CHECK_OK(tnt_group_alltoall(group, rows, parts, num_rows, 2, TNT_COMM_UINT8, JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(ALLTOALL, .in = rows, .out = parts, .count = num_rows,
+                              .row_elements = 2, .dtype = TNT_COMM_UINT8),
+                         JOB_TIMEOUT));
   for (int32_t m = 0; m < members; ++m) check_part(parts + m * num_own, m, own);
-  CHECK_OK(tnt_group_scatter(group, own == last ? rows : NULL, parts, num_rows, 2, TNT_COMM_UINT8,
-                             last, JOB_TIMEOUT));
+  CHECK_OK(
+      tnt_group_run(group,
+                    CALL(SCATTER, .in = own == last ? rows : NULL, .out = parts, .count = num_rows,
+                         .row_elements = 2, .dtype = TNT_COMM_UINT8, .root = last),
+                    JOB_TIMEOUT));
   check_part(parts, last, own);
 
   /* Member m gives m elements of value m (of three members at most). */
   memset(counts, 0, sizeof counts);
-  CHECK_OK(tnt_group_gather(group, mine, (uint64_t)own, TNT_COMM_INT16, last,
-                            own == last ? blocks : NULL, MOST_RANKS * MOST_RANKS, counts, 60.0));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(GATHER, .in = mine, .out = own == last ? blocks : NULL,
+                              .count = (uint64_t)own, .dtype = TNT_COMM_INT16, .root = last,
+                              .capacity = MOST_RANKS * MOST_RANKS, .counts = counts),
+                         60.0));
   for (int32_t m = 0, k = 0; m < members; ++m) {
     CHECK(counts[m] == (uint64_t)m);
     for (int32_t i = 0; own == last && i < m; ++i, ++k) CHECK(blocks[k] == m);
@@ -142,21 +170,38 @@ static void check_requests(int64_t group, int32_t own, int32_t members) {
   const uint64_t num_rows = (uint64_t)members + 1;
 
   fill_rows(rows, own, members);
-  CHECK_OK(tnt_group_start_broadcast(group, &forgotten, 1, TNT_COMM_INT32, 0, &dropped));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(BROADCAST, .in = &forgotten, .out = &forgotten, .count = 1,
+                                .dtype = TNT_COMM_INT32, .root = 0),
+                           &dropped));
   CHECK_OK(tnt_request_close(dropped));
-  CHECK_OK(tnt_group_start_barrier(group, &requests[BARRIER]));
-  CHECK_OK(tnt_group_start_allreduce(group, mine, sums, 2, TNT_COMM_INT32, TNT_COMM_SUM,
-                                     &requests[ALLREDUCE]));
-  CHECK_OK(tnt_group_start_broadcast(group, &root_value, 1, TNT_COMM_FLOAT64, 0,
-                                     &requests[BROADCAST]));
-  CHECK_OK(tnt_group_start_allgather(group, &block, 1, TNT_COMM_INT16, &requests[ALLGATHER]));
-  CHECK_OK(tnt_group_start_gather(group, &block, 1, TNT_COMM_INT16, 0, &requests[GATHER]));
-  CHECK_OK(tnt_group_start_reduce_scatter(group, rows, least, num_rows, 2, TNT_COMM_UINT8,
-                                          TNT_COMM_MIN, &requests[REDUCE_SCATTER]));
-  CHECK_OK(tnt_group_start_alltoall(group, rows, parts, num_rows, 2, TNT_COMM_UINT8,
-                                    &requests[ALLTOALL]));
-  CHECK_OK(tnt_group_start_scatter(group, rows, part, num_rows, 2, TNT_COMM_UINT8, 0,
-                                   &requests[SCATTER]));
+  CHECK_OK(tnt_group_start(group, CALL(BARRIER), &requests[BARRIER]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(ALLREDUCE, .in = mine, .out = sums, .count = 2,
+                                .dtype = TNT_COMM_INT32, .op = TNT_COMM_SUM),
+                           &requests[ALLREDUCE]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(BROADCAST, .in = &root_value, .out = &root_value, .count = 1,
+                                .dtype = TNT_COMM_FLOAT64, .root = 0),
+                           &requests[BROADCAST]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(ALLGATHER, .in = &block, .count = 1, .dtype = TNT_COMM_INT16),
+                           &requests[ALLGATHER]));
+  CHECK_OK(tnt_group_start(
+      group, CALL(GATHER, .in = &block, .count = 1, .dtype = TNT_COMM_INT16, .root = 0),
+      &requests[GATHER]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(REDUCE_SCATTER, .in = rows, .out = least, .count = num_rows,
+                                .row_elements = 2, .dtype = TNT_COMM_UINT8, .op = TNT_COMM_MIN),
+                           &requests[REDUCE_SCATTER]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(ALLTOALL, .in = rows, .out = parts, .count = num_rows,
+                                .row_elements = 2, .dtype = TNT_COMM_UINT8),
+                           &requests[ALLTOALL]));
+  CHECK_OK(tnt_group_start(group,
+                           CALL(SCATTER, .in = rows, .out = part, .count = num_rows,
+                                .row_elements = 2, .dtype = TNT_COMM_UINT8, .root = 0),
+                           &requests[SCATTER]));
 
   CHECK_OK(tnt_request_wait(requests[SCATTER], 60.0));
   check_part(part, 0, own);
@@ -192,7 +237,10 @@ static void check_array(int64_t group, int32_t own, int32_t members) {
   CHECK_OK(tnt_array_create(group, COUNT * sizeof(float), &data, &array));
   CHECK((uintptr_t)data % 64 == 0);
   for (int i = 0; i < COUNT; ++i) ((float*)data)[i] = (float)(own + 1);
-  CHECK_OK(tnt_group_allreduce(group, data, data, COUNT, TNT_COMM_FLOAT32, TNT_COMM_SUM, 60.0));
+  CHECK_OK(tnt_group_run(group,
+                         CALL(ALLREDUCE, .in = data, .out = data, .count = COUNT,
+                              .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                         60.0));
   for (int i = 0; i < COUNT; ++i) CHECK(((float*)data)[i] == (float)(members * (members + 1) / 2));
   CHECK_OK(tnt_array_close(array));
   CHECK(tnt_array_close(array) == TNT_COMM_USAGE);
@@ -228,7 +276,7 @@ static void check_groups(void) {
   CHECK(number == 0);
   CHECK_OK(tnt_group_close(group));
   CHECK_OK(tnt_group_close(single));
-  CHECK(tnt_group_barrier(group, JOB_TIMEOUT) == TNT_COMM_USAGE);
+  CHECK(tnt_group_run(group, CALL(BARRIER), JOB_TIMEOUT) == TNT_COMM_USAGE);
   CHECK(tnt_group_close(group) == TNT_COMM_USAGE);
 
   if (size < 3) return;
@@ -324,7 +372,10 @@ static void check_labels(void) {
   snprintf(caller, sizeof caller, "train.c:%d", (int)rank);
   CHECK_OK(tnt_gatherer_create(TNT_GROUP_WORLD, "labelled", &gatherer));
   CHECK_OK(tnt_comm_set_label("step: end", caller));
-  CHECK_OK(tnt_comm_allreduce(&value, &value, 1, "float32", "sum"));
+  CHECK_OK(tnt_group_run(TNT_GROUP_WORLD,
+                         CALL(ALLREDUCE, .in = &value, .out = &value, .count = 1,
+                              .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                         JOB_TIMEOUT));
   CHECK(value == (float)size);
   CHECK_OK(tnt_gatherer_start(gatherer, caller, 1));
   CHECK_OK(tnt_gatherer_wait(gatherer, NULL, NULL));
@@ -342,8 +393,10 @@ static void check_labels(void) {
 
   CHECK_OK(tnt_group_create(all, size, &group));
   CHECK_OK(tnt_comm_set_label(rank == 0 ? "sum" : NULL, ""));
-  CHECK(tnt_group_allreduce(group, &value, &value, 1, TNT_COMM_FLOAT32, TNT_COMM_SUM, 60.0) ==
-        TNT_COMM_MISMATCH);
+  CHECK(tnt_group_run(group,
+                      CALL(ALLREDUCE, .in = &value, .out = &value, .count = 1,
+                           .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                      60.0) == TNT_COMM_MISMATCH);
   CHECK(strstr(tnt_comm_last_error(), "rank 0 called allreduce") != NULL);
   CHECK(strstr(tnt_comm_last_error(), "'sum'") != NULL);
   CHECK_OK(tnt_comm_set_label(NULL, NULL));
@@ -358,9 +411,9 @@ static void check_arguments(void) {
   const tnt_tensor_spec wrong = {"x", (tnt_comm_dtype)77, 1};
   const int64_t world = TNT_GROUP_WORLD;
 
-#define CHECK_USAGE(call, part)                           \
-  CHECK((call) == TNT_COMM_USAGE);                        \
-  CHECK(tnt_comm_last_status() == TNT_COMM_USAGE);        \
+#define CHECK_USAGE(call, part)                    \
+  CHECK((call) == TNT_COMM_USAGE);                 \
+  CHECK(tnt_comm_last_status() == TNT_COMM_USAGE); \
   CHECK(strstr(tnt_comm_last_error(), part) != NULL)
 
   CHECK_USAGE(tnt_comm_rank(NULL), "`rank`");
@@ -368,37 +421,86 @@ static void check_arguments(void) {
   CHECK_USAGE(tnt_group_create(&self, 0, &handle), "num_ranks=0");
   CHECK_USAGE(tnt_group_create(&self, 1, NULL), "`group`");
   CHECK_USAGE(tnt_group_close(world), "handle 0");
-  CHECK_USAGE(tnt_group_barrier(world, -1.0), "timeout_s=-1");
-  CHECK_USAGE(tnt_group_barrier(world, (double)NAN), "timeout_s=");
-  CHECK_USAGE(tnt_group_barrier(99, 0), "handle 99");
-  CHECK_USAGE(tnt_group_allreduce(world, values, NULL, 4, TNT_COMM_FLOAT32, TNT_COMM_SUM, 0), "`out`");
-  CHECK_USAGE(tnt_group_allreduce(world, values, values + 1, 2, TNT_COMM_FLOAT32, TNT_COMM_SUM, 0),
-              "overlap");
-  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, (tnt_comm_dtype)10, TNT_COMM_SUM, 0),
-              "`dtype`");
-  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, TNT_COMM_FLOAT32, (tnt_comm_op)6, 0),
-              "`op`");
-  CHECK_USAGE(tnt_group_allreduce(world, values, values, 4, TNT_COMM_BOOL, TNT_COMM_SUM, 0),
-              "'sum' is not defined");
-  CHECK_USAGE(tnt_group_allreduce(world, values, values, UINT64_MAX / 2, TNT_COMM_FLOAT32,
-                                  TNT_COMM_SUM, 0),
-              "more than any memory holds");
-  CHECK_USAGE(tnt_group_broadcast(world, values, 4, TNT_COMM_FLOAT32, size, 0), "`root`");
-  CHECK_USAGE(tnt_group_reduce_scatter(world, values, values, UINT64_MAX / 2, 8, TNT_COMM_INT8,
-                                       TNT_COMM_SUM, 0),
-              "more than any memory holds");
-  CHECK_USAGE(tnt_group_alltoall(world, values, values, (uint64_t)size, 1, TNT_COMM_FLOAT32, 0),
-              "overlap");
-  CHECK_USAGE(tnt_group_alltoall(world, NULL, values, (uint64_t)size, 1, TNT_COMM_FLOAT32, 0),
-              "`in`");
-  CHECK_USAGE(tnt_group_scatter(world, values, NULL, 4 * (uint64_t)size, 1, TNT_COMM_FLOAT32, 0, 0),
+  CHECK_USAGE(tnt_group_run(world, CALL(BARRIER), -1.0), "timeout_s=-1");
+  CHECK_USAGE(tnt_group_run(world, CALL(BARRIER), (double)NAN), "timeout_s=");
+  CHECK_USAGE(tnt_group_run(99, CALL(BARRIER), 0), "handle 99");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = NULL, .count = 4,
+                                 .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                            0),
               "`out`");
-  CHECK_USAGE(tnt_group_scatter(world, NULL, values, 4, 1, TNT_COMM_FLOAT32, size, 0), "`root`");
-  CHECK_USAGE(tnt_group_gather(world, values, 4, TNT_COMM_FLOAT32, -1, NULL, 0, NULL, 0), "`root`");
-  CHECK_USAGE(tnt_group_gather(world, NULL, 4, TNT_COMM_FLOAT32, 0, NULL, 0, NULL, 0), "`in`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = values + 1, .count = 2,
+                                 .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                            0),
+              "overlap");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = values, .count = 4,
+                                 .dtype = (tnt_comm_dtype)10, .op = TNT_COMM_SUM),
+                            0),
+              "`dtype`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = values, .count = 4,
+                                 .dtype = TNT_COMM_FLOAT32, .op = (tnt_comm_op)6),
+                            0),
+              "`op`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = values, .count = 4,
+                                 .dtype = TNT_COMM_BOOL, .op = TNT_COMM_SUM),
+                            0),
+              "'sum' is not defined");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLREDUCE, .in = values, .out = values, .count = UINT64_MAX / 2,
+                                 .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                            0),
+              "more than any memory holds");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(BROADCAST, .in = values, .out = values, .count = 4,
+                                 .dtype = TNT_COMM_FLOAT32, .root = size),
+                            0),
+              "`root`");
+  CHECK_USAGE(
+      tnt_group_run(world,
+                    CALL(REDUCE_SCATTER, .in = values, .out = values, .count = UINT64_MAX / 2,
+                         .row_elements = 8, .dtype = TNT_COMM_INT8, .op = TNT_COMM_SUM),
+                    0),
+      "more than any memory holds");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLTOALL, .in = values, .out = values, .count = (uint64_t)size,
+                                 .row_elements = 1, .dtype = TNT_COMM_FLOAT32),
+                            0),
+              "overlap");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(ALLTOALL, .in = NULL, .out = values, .count = (uint64_t)size,
+                                 .row_elements = 1, .dtype = TNT_COMM_FLOAT32),
+                            0),
+              "`in`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(SCATTER, .in = values, .out = NULL, .count = 4 * (uint64_t)size,
+                                 .row_elements = 1, .dtype = TNT_COMM_FLOAT32, .root = 0),
+                            0),
+              "`out`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(SCATTER, .in = NULL, .out = values, .count = 4, .row_elements = 1,
+                                 .dtype = TNT_COMM_FLOAT32, .root = size),
+                            0),
+              "`root`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(GATHER, .in = values, .out = NULL, .count = 4,
+                                 .dtype = TNT_COMM_FLOAT32, .root = -1, .capacity = 0),
+                            0),
+              "`root`");
+  CHECK_USAGE(tnt_group_run(world,
+                            CALL(GATHER, .in = NULL, .out = NULL, .count = 4,
+                                 .dtype = TNT_COMM_FLOAT32, .root = 0, .capacity = 0),
+                            0),
+              "`in`");
   CHECK_USAGE(tnt_group_ranks(world, NULL), "`ranks`");
-  CHECK_USAGE(tnt_group_start_barrier(world, NULL), "`request`");
-  CHECK_USAGE(tnt_group_start_broadcast(world, values, 4, TNT_COMM_FLOAT32, size, &handle),
+  CHECK_USAGE(tnt_group_start(world, CALL(BARRIER), NULL), "`request`");
+  CHECK_USAGE(tnt_group_start(world,
+                              CALL(BROADCAST, .in = values, .out = values, .count = 4,
+                                   .dtype = TNT_COMM_FLOAT32, .root = size),
+                              &handle),
               "`root`");
   CHECK_USAGE(tnt_request_wait(99, 0), "No request has the handle 99");
   CHECK_USAGE(tnt_request_test(99, &self), "handle 99");
@@ -420,8 +522,10 @@ static void check_counters(void) {
   float values[4] = {0, 0, 0, 0};
 
   CHECK_OK(tnt_comm_get_counters(&before));
-  CHECK_OK(tnt_group_allreduce(TNT_GROUP_WORLD, values, values, 4, TNT_COMM_FLOAT32, TNT_COMM_SUM,
-                               JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(TNT_GROUP_WORLD,
+                         CALL(ALLREDUCE, .in = values, .out = values, .count = 4,
+                              .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM),
+                         JOB_TIMEOUT));
   CHECK_OK(tnt_comm_get_counters(&after));
   CHECK(after.num_operations == before.num_operations + 1);
   CHECK(after.num_bytes == before.num_bytes + sizeof values);
@@ -454,10 +558,10 @@ static void check_timeouts(void) {
   CHECK_OK(tnt_reducer_create(groups[1], &tensor, 1, 0, TNT_COMM_FLOAT32, NULL, &reducer));
   CHECK_OK(tnt_gatherer_create(groups[2], "rows", &gatherer));
   if (rank == 0) {
-    CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT);
+    CHECK(tnt_group_run(groups[0], CALL(BARRIER), 0.05) == TNT_COMM_TIMEOUT);
     CHECK(tnt_comm_last_status() == TNT_COMM_TIMEOUT);
-    CHECK(tnt_group_barrier(groups[0], 0.05) == TNT_COMM_TIMEOUT); /* it is broken */
-    CHECK_OK(tnt_group_start_barrier(groups[3], &request));
+    CHECK(tnt_group_run(groups[0], CALL(BARRIER), 0.05) == TNT_COMM_TIMEOUT); /* it is broken */
+    CHECK_OK(tnt_group_start(groups[3], CALL(BARRIER), &request));
     CHECK_OK(tnt_request_test(request, &is_done));
     CHECK(is_done == 0);
     CHECK(tnt_request_wait(request, 0.05) == TNT_COMM_TIMEOUT);
@@ -471,7 +575,7 @@ static void check_timeouts(void) {
     CHECK_OK(tnt_gatherer_start(gatherer, values, 4));
     CHECK(tnt_gatherer_wait(gatherer, NULL, NULL) == TNT_COMM_TIMEOUT);
   }
-  CHECK_OK(tnt_group_barrier(TNT_GROUP_WORLD, JOB_TIMEOUT));
+  CHECK_OK(tnt_group_run(TNT_GROUP_WORLD, CALL(BARRIER), JOB_TIMEOUT));
 }
 
 int main(int argc, char** argv) {
@@ -482,6 +586,6 @@ int main(int argc, char** argv) {
     check_values();
   }
   CHECK_OK(tnt_comm_finalize());
-  CHECK(tnt_group_barrier(TNT_GROUP_WORLD, JOB_TIMEOUT) == TNT_COMM_USAGE);
+  CHECK(tnt_group_run(TNT_GROUP_WORLD, CALL(BARRIER), JOB_TIMEOUT) == TNT_COMM_USAGE);
   return 0;
 }

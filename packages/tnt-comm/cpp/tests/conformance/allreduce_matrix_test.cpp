@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "networks.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 #include "typed_reference.hpp"
 
 namespace tnt::comm {
@@ -56,7 +56,12 @@ class AllreduceMatrix : public ::testing::TestWithParam<NamedJob> {
     std::vector<std::byte> in = input_of(dtype, runtime.environment().rank, count);
     std::vector<std::byte> out = in_place ? in : std::vector<std::byte>(in.size());
     runtime.world()
-        ->start_allreduce(in_place ? out.data() : in.data(), out.data(), count, dtype, op)
+        ->start({.kind = CollectiveKind::allreduce,
+                 .in = in_place ? out.data() : in.data(),
+                 .out = out.data(),
+                 .count = count,
+                 .dtype = dtype,
+                 .op = op})
         ->wait(0);
     return out;
   }
@@ -122,8 +127,12 @@ TEST_P(AllreduceMatrix, WorksManyTimesOverWithSeveralInFlight) {
       std::vector<std::shared_ptr<Request>> requests;
       for (const std::size_t count : counts) {
         data.push_back(input_of(DType::float32, runtime.environment().rank, count));
-        requests.push_back(runtime.world()->start_allreduce(data.back().data(), data.back().data(),
-                                                            count, DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start({.kind = CollectiveKind::allreduce,
+                                                   .in = data.back().data(),
+                                                   .out = data.back().data(),
+                                                   .count = count,
+                                                   .dtype = DType::float32,
+                                                   .op = ReduceOp::sum}));
       }
       for (auto& request : requests) request->wait(0);
       EXPECT_EQ(data, expected);
@@ -152,7 +161,12 @@ TEST_P(LargeAllreduce, OfTenMillionElementsHasTheBitsOfTheTree) {
     const float* in = pattern.data() + runtime.environment().rank;
     std::vector<float> out(kCount);
     runtime.world()
-        ->start_allreduce(in, out.data(), kCount, DType::float32, ReduceOp::sum)
+        ->start({.kind = CollectiveKind::allreduce,
+                 .in = in,
+                 .out = out.data(),
+                 .count = kCount,
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0);
     EXPECT_EQ(std::memcmp(out.data(), expected.data(), kCount * sizeof(float)), 0);
   });

@@ -25,7 +25,12 @@ TEST_P(Allreduce, HasTheBitsOfTheTreeForAwkwardCounts) {
       const auto input = values_of(runtime.environment().rank, count);
       std::vector<float> out(count);
       runtime.world()
-          ->start_allreduce(input.data(), out.data(), count, DType::float32, ReduceOp::sum)
+          ->start({.kind = CollectiveKind::allreduce,
+                   .in = input.data(),
+                   .out = out.data(),
+                   .count = count,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum})
           ->wait(0);
       EXPECT_EQ(out, expected);
     });
@@ -41,8 +46,12 @@ TEST_P(Allreduce, WorksInPlaceManyTimesOverWithSeveralInFlight) {
       std::vector<std::vector<float>> data(3, values_of(runtime.environment().rank, kCount));
       std::vector<std::shared_ptr<Request>> requests;
       for (auto& array : data) {
-        requests.push_back(runtime.world()->start_allreduce(array.data(), array.data(), kCount,
-                                                            DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start({.kind = CollectiveKind::allreduce,
+                                                   .in = array.data(),
+                                                   .out = array.data(),
+                                                   .count = kCount,
+                                                   .dtype = DType::float32,
+                                                   .op = ReduceOp::sum}));
       }
       for (auto& request : requests) request->wait(0);
       for (auto& array : data) EXPECT_EQ(array, expected);

@@ -37,7 +37,12 @@ void allreduce_twice(Runtime& runtime) {
   std::vector<float> data(1234);
   for (int i = 0; i < 2; ++i) {
     runtime.world()
-        ->start_allreduce(data.data(), data.data(), data.size(), DType::float32, ReduceOp::sum)
+        ->start({.kind = CollectiveKind::allreduce,
+                 .in = data.data(),
+                 .out = data.data(),
+                 .count = data.size(),
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0);
   }
 }
@@ -75,9 +80,14 @@ TEST(Choice, AnAlgorithmThatDoesNotFitIsRefusedBeforeAnythingIsSent) {
   const auto named = tests::with_algorithm(tests::shared_memory(2), "pipelined");
   run_job(named.job, [](Runtime& runtime) {
     float data = 1;
-    EXPECT_THROW(runtime.world()->start_allreduce(&data, &data, 1, DType::float32, ReduceOp::sum),
+    EXPECT_THROW(runtime.world()->start({.kind = CollectiveKind::allreduce,
+                                         .in = &data,
+                                         .out = &data,
+                                         .count = 1,
+                                         .dtype = DType::float32,
+                                         .op = ReduceOp::sum}),
                  UsageError);
-    runtime.world()->start_barrier()->wait(0);  // nothing is broken
+    runtime.world()->start(Call{})->wait(0);  // nothing is broken
   });
 }
 

@@ -30,7 +30,12 @@ TEST_P(CollectiveCalls, BroadcastGivesEverybodyTheRootsArray) {
         const auto input = values_of(runtime.environment().rank, count);
         std::vector<float> out(count);
         runtime.world()
-            ->start_broadcast(input.data(), out.data(), count, DType::float32, root)
+            ->start({.kind = CollectiveKind::broadcast,
+                     .in = input.data(),
+                     .out = out.data(),
+                     .count = count,
+                     .dtype = DType::float32,
+                     .root = root})
             ->wait(0);
         EXPECT_EQ(out, values_of(root, count));
       }
@@ -48,7 +53,12 @@ TEST_P(CollectiveCalls, ReduceScatterGivesEachRankItsPart) {
     const Range part = part_of(kCount, n, static_cast<std::size_t>(rank));
     std::vector<float> out(part.size());
     runtime.world()
-        ->start_reduce_scatter(input.data(), out.data(), {kCount}, DType::float32, ReduceOp::sum)
+        ->start({.kind = CollectiveKind::reduce_scatter,
+                 .in = input.data(),
+                 .out = out.data(),
+                 .count = kCount,
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0);
     EXPECT_TRUE(std::equal(out.begin(), out.end(), sum.begin() + static_cast<long>(part.begin)));
   });
@@ -58,8 +68,12 @@ TEST_P(CollectiveCalls, BlocksThatNoMemoryHoldsAreRefused) {
   run_job(GetParam().job, [&](Runtime& runtime) {
     // Whose bytes, as a number of 64 bits, are none.
     constexpr std::size_t kCount = std::size_t{1} << 62;
-    const Error error = tests::error_of(
-        [&] { runtime.world()->start_allgather(nullptr, kCount, DType::float32, 0); });
+    const Error error = tests::error_of([&] {
+      runtime.world()->start({.kind = CollectiveKind::allgather,
+                              .in = nullptr,
+                              .count = kCount,
+                              .dtype = DType::float32});
+    });
     EXPECT_NE(std::string(error.what())
                   .find("allgather has 4611686018427387904 elements of 4 bytes: more "
                         "than any memory holds"),
@@ -97,7 +111,12 @@ TEST_P(CollectiveCalls, AlltoallGivesEachRankItsPartOfAllArraysInTheirOrder) {
       }
       std::vector<float> out(expected.size());
       runtime.world()
-          ->start_alltoall(input.data(), out.data(), {num_rows, kRowElements}, DType::float32)
+          ->start({.kind = CollectiveKind::alltoall,
+                   .in = input.data(),
+                   .out = out.data(),
+                   .count = num_rows,
+                   .dtype = DType::float32,
+                   .row_elements = kRowElements})
           ->wait(0);
       EXPECT_EQ(out, expected) << num_rows << " rows";
     }
@@ -114,8 +133,13 @@ TEST_P(CollectiveCalls, ScatterGivesEachRankItsPartOfTheRootsArray) {
             part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(rank));
         std::vector<float> out(rows.size() * kRowElements);
         runtime.world()
-            ->start_scatter(input.data(), out.data(), {num_rows, kRowElements}, DType::float32,
-                            root)
+            ->start({.kind = CollectiveKind::scatter,
+                     .in = input.data(),
+                     .out = out.data(),
+                     .count = num_rows,
+                     .dtype = DType::float32,
+                     .root = root,
+                     .row_elements = kRowElements})
             ->wait(0);
         EXPECT_EQ(out, array_of(root, {rows.begin * kRowElements, rows.end * kRowElements}))
             << num_rows << " rows of rank " << root;
@@ -130,8 +154,12 @@ TEST_P(CollectiveCalls, GatherGivesTheRootAloneTheArraysOfAll) {
     const auto count_of = [](int of) { return static_cast<std::size_t>(of % 3) * 90001; };
     for (int root = 0; root < size(); ++root) {
       const auto input = array_of(rank, {0, count_of(rank)});
-      const auto request =
-          runtime.world()->start_gather(input.data(), input.size(), DType::float32, 7, root);
+      const auto request = runtime.world()->start({.kind = CollectiveKind::gather,
+                                                   .in = input.data(),
+                                                   .count = input.size(),
+                                                   .dtype = DType::float32,
+                                                   .root = root,
+                                                   .shape = 7});
       request->wait(0);
       std::vector<float> expected;
       for (int other = 0; rank == root && other < size(); ++other) {
@@ -154,8 +182,12 @@ TEST_P(CollectiveCalls, DifferentRootsAreAMismatchThatNamesThem) {
     const int rank = runtime.environment().rank;
     const std::vector<float> input(static_cast<std::size_t>(size()));
     std::vector<float> out(1);
-    const auto request = runtime.world()->start_scatter(input.data(), out.data(), {input.size()},
-                                                        DType::float32, rank == 0 ? 0 : 1);
+    const auto request = runtime.world()->start({.kind = CollectiveKind::scatter,
+                                                 .in = input.data(),
+                                                 .out = out.data(),
+                                                 .count = input.size(),
+                                                 .dtype = DType::float32,
+                                                 .root = rank == 0 ? 0 : 1});
     try {
       request->wait(0);
       ADD_FAILURE() << "the roots differ";
@@ -199,10 +231,17 @@ TEST_P(CollectiveCalls, AGroupOfTheOddRanksWorksBesideTheWorld) {
     if (rank % 2 == 1) {
       const auto group = Group::create(runtime, odd, "odd");
       std::int64_t total = rank;
-      group->start_allreduce(&total, &total, 1, DType::int64, ReduceOp::sum)->wait(0);
+      group
+          ->start({.kind = CollectiveKind::allreduce,
+                   .in = &total,
+                   .out = &total,
+                   .count = 1,
+                   .dtype = DType::int64,
+                   .op = ReduceOp::sum})
+          ->wait(0);
       EXPECT_EQ(total, std::accumulate(odd.begin(), odd.end(), 0));
     }
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
   });
 }
 

@@ -35,7 +35,7 @@ std::shared_ptr<Group> create(Runtime& runtime, std::vector<int> ranks, std::str
 }
 
 void call_barrier(Group& group, std::string_view caller = "") {
-  group.start_barrier(Group::Driver::caller, {"", caller})->wait(0);
+  group.start(Call{}, Group::Driver::caller, {"", caller})->wait(0);
 }
 
 std::vector<int> all_but_rank_1(Runtime& runtime) {
@@ -196,15 +196,15 @@ class Notices : public ::testing::TestWithParam<NamedJob> {
  protected:
   /// In each turn rank 0 does the first thing, then rank 1 the second.
   struct Turn {
-    std::function<void(Creations&)> tell;
-    std::function<void(Creations&)> look;
+    std::function<void(Rendezvous&)> tell;
+    std::function<void(Rendezvous&)> look;
   };
 
   static void take_turns(const std::vector<Turn>& turns) {
     Job job = GetParam().job;
     job.change = [](Environment& environment) { environment.stall_report_s = 60; };
     run_job(job, [&](Runtime& runtime) {
-      Creations& creations = *runtime.world()->abort_state()->creations();
+      Rendezvous& creations = *runtime.world()->abort_state()->rendezvous();
       for (const auto& [tell, look] : turns) {
         if (runtime.environment().rank == 0) tell(creations);
         call_barrier(*runtime.world());
@@ -214,7 +214,7 @@ class Notices : public ::testing::TestWithParam<NamedJob> {
     });
   }
 
-  static std::string seen(const Creations& creations) {
+  static std::string seen(const Rendezvous& creations) {
     return creations.awaited_by(0).value_or("none");
   }
 
@@ -224,24 +224,24 @@ class Notices : public ::testing::TestWithParam<NamedJob> {
 };
 
 TEST_P(Notices, AreSeenUntilTheCreationIsBegunOrWithdrawn) {
-  take_turns({{[](Creations& own) { own.tell({0, 1}, first, "one"); },
-               [](Creations& own) {
+  take_turns({{[](Rendezvous& own) { own.tell({0, 1}, first, "one"); },
+               [](Rendezvous& own) {
                  EXPECT_EQ(seen(own), "one");
                  own.begin(first);
                  EXPECT_EQ(seen(own), "none");
                }},
-              {[](Creations& own) { own.withdraw(first); },
-               [](Creations& own) { EXPECT_EQ(seen(own), "none"); }},
-              {[](Creations& own) { own.tell({0, 1}, other, "other"); },
-               [](Creations& own) { EXPECT_EQ(seen(own), "other"); }},
-              {[](Creations& own) { own.withdraw(other); },
-               [](Creations& own) { EXPECT_EQ(seen(own), "none"); }}});
+              {[](Rendezvous& own) { own.withdraw(first); },
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "none"); }},
+              {[](Rendezvous& own) { own.tell({0, 1}, other, "other"); },
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "other"); }},
+              {[](Rendezvous& own) { own.withdraw(other); },
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "none"); }}});
 }
 
 // Rank 0 may still wait for others when rank 1 is done, and begins the next one.
 TEST_P(Notices, AreNotSeenWhenALaterCreationOfTheSameMembersIsBegun) {
-  take_turns({{[](Creations& own) { own.tell({0, 1}, first, "one"); },
-               [](Creations& own) {
+  take_turns({{[](Rendezvous& own) { own.tell({0, 1}, first, "one"); },
+               [](Rendezvous& own) {
                  own.begin(first);
                  own.begin(second);
                  EXPECT_EQ(seen(own), "none");
@@ -249,8 +249,8 @@ TEST_P(Notices, AreNotSeenWhenALaterCreationOfTheSameMembersIsBegun) {
 }
 
 TEST_P(Notices, OfTheNextCreationOfTheSameMembersAreSeen) {
-  take_turns({{[](Creations& own) { own.tell({0, 1}, second, "two"); },
-               [](Creations& own) {
+  take_turns({{[](Rendezvous& own) { own.tell({0, 1}, second, "two"); },
+               [](Rendezvous& own) {
                  own.begin(first);
                  own.begin(other);
                  EXPECT_EQ(seen(own), "two");
@@ -261,28 +261,28 @@ TEST_P(Notices, OfTheNextCreationOfTheSameMembersAreSeen) {
 
 // Threads of a rank that create groups at once share its one notice.
 TEST_P(Notices, AreWithdrawnByTheCreationThatTheyAreOfAndMakeRoomForAnother) {
-  take_turns({{[](Creations& own) {
+  take_turns({{[](Rendezvous& own) {
                  own.tell({0, 1}, first, "one");
                  own.tell({0, 1}, other, "other");
                  own.withdraw(other);
                },
-               [](Creations& own) { EXPECT_EQ(seen(own), "one"); }},
-              {[](Creations& own) {
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "one"); }},
+              {[](Rendezvous& own) {
                  own.withdraw(first);
                  own.tell({0, 1}, other, "other");
                },
-               [](Creations& own) { EXPECT_EQ(seen(own), "other"); }},
-              {[](Creations& own) { own.withdraw(other); },
-               [](Creations& own) { EXPECT_EQ(seen(own), "none"); }}});
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "other"); }},
+              {[](Rendezvous& own) { own.withdraw(other); },
+               [](Rendezvous& own) { EXPECT_EQ(seen(own), "none"); }}});
 }
 
 TEST_P(Notices, OfRefusalsKeepTheirFirstReason) {
-  take_turns({{[](Creations&) {}, [](Creations& own) { EXPECT_EQ(own.refusal(), std::nullopt); }},
-              {[](Creations& own) {
+  take_turns({{[](Rendezvous&) {}, [](Rendezvous& own) { EXPECT_EQ(own.refusal(), std::nullopt); }},
+              {[](Rendezvous& own) {
                  own.refuse("one");
                  own.refuse("two");
                },
-               [](Creations& own) { EXPECT_EQ(own.refusal(), "one"); }}});
+               [](Rendezvous& own) { EXPECT_EQ(own.refusal(), "one"); }}});
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Notices,

@@ -5,7 +5,7 @@
 
 #include "errors.hpp"
 #include "thread_ranks.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm {
@@ -20,7 +20,12 @@ TEST(Failure, DifferentSizesAreAMismatchOnAllRanks) {
     const std::size_t count = runtime.environment().rank == 2 ? 5 : 10;
     const auto call = [&] {
       runtime.world()
-          ->start_allreduce(data.data(), data.data(), count, DType::float32, ReduceOp::sum)
+          ->start({.kind = CollectiveKind::allreduce,
+                   .in = data.data(),
+                   .out = data.data(),
+                   .count = count,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum})
           ->wait(0);
     };
     EXPECT_EQ(error_of(call).kind(), ErrorKind::mismatch);
@@ -32,11 +37,11 @@ TEST(Failure, ADeadlineEndsTheWaitAndTheOthersAreTold) {
   run_threads(2, [](Runtime& runtime) {
     const auto group = Group::create(runtime, {0, 1}, "pair");
     if (runtime.environment().rank == 0) {
-      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0.05); }).kind(), ErrorKind::timeout);
-      runtime.world()->start_barrier()->wait(0);
+      EXPECT_EQ(error_of([&] { group->start(Call{})->wait(0.05); }).kind(), ErrorKind::timeout);
+      runtime.world()->start(Call{})->wait(0);
     } else {
-      runtime.world()->start_barrier()->wait(0);
-      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0); }).kind(), ErrorKind::peer_lost);
+      runtime.world()->start(Call{})->wait(0);
+      EXPECT_EQ(error_of([&] { group->start(Call{})->wait(0); }).kind(), ErrorKind::peer_lost);
     }
   });
 }
@@ -100,19 +105,19 @@ TEST(Failure, AnExceptionOfAnyKindBreaksTheGroupWithItsText) {
                 "rank 0: operation of group 'pair' cannot be completed: std::bad_alloc.");
       EXPECT_EQ(error.kind(), ErrorKind::comm);
     } else {
-      const Error error = error_of([&] { group->start_barrier()->wait(0); });
+      const Error error = error_of([&] { group->start(Call{})->wait(0); });
       EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
       EXPECT_NE(std::string(error.what()).find("std::bad_alloc"), std::string::npos);
     }
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
   });
 }
 
 TEST(Failure, ARankThatHasFinishedIsNotWaitedFor) {
   run_threads(2, [](Runtime& runtime) {
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
     if (runtime.environment().rank == 0) {
-      EXPECT_EQ(error_of([&] { runtime.world()->start_barrier()->wait(0); }).kind(),
+      EXPECT_EQ(error_of([&] { runtime.world()->start(Call{})->wait(0); }).kind(),
                 ErrorKind::peer_lost);
     }
   });
@@ -123,10 +128,10 @@ TEST(Failure, AnInterruptedWaitBreaksTheGroup) {
     const auto group = Group::create(runtime, {0, 1}, "pair");
     if (runtime.environment().rank == 0) {
       const auto interrupt = [] { throw std::runtime_error("interrupted"); };
-      EXPECT_THROW(group->start_barrier()->wait(0, interrupt), std::runtime_error);
-      EXPECT_EQ(error_of([&] { group->start_barrier()->wait(0); }).kind(), ErrorKind::comm);
+      EXPECT_THROW(group->start(Call{})->wait(0, interrupt), std::runtime_error);
+      EXPECT_EQ(error_of([&] { group->start(Call{})->wait(0); }).kind(), ErrorKind::comm);
     }
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
   });
 }
 

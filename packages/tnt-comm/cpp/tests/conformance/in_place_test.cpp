@@ -178,7 +178,7 @@ TEST_P(InPlace, OwnersOutliveAReducerThatIsDroppedInTheMiddle) {
     } else {
       reducer->finish(kLarge, nullptr);
     }
-    runtime.world()->start_barrier()->wait(0, {});
+    runtime.world()->start(Call{})->wait(0, {});
   });
   for (const auto& owner : seen) EXPECT_TRUE(owner.expired());
 }

@@ -38,7 +38,11 @@ TEST_P(Labels, DifferentOnesAreAMismatchOnAllRanks) {
     const CallLabel label{rank == 0 ? "predict" : "fit", rank == 0 ? "a.py:1" : "b.py:2"};
     const std::string what = mismatch_of([&] {
       runtime.world()
-          ->start_allgather(data.data(), data.size(), DType::uint8, 0, Group::Driver::caller, label)
+          ->start({.kind = CollectiveKind::allgather,
+                   .in = data.data(),
+                   .count = data.size(),
+                   .dtype = DType::uint8},
+                  Group::Driver::caller, label)
           ->wait(0);
     });
     expect_in("rank 0 called allgather(uint8, 12 elements) 'predict' from a.py:1", what);
@@ -53,8 +57,13 @@ TEST_P(Labels, OfAllreducesAreComparedOnTheShortPathToo) {
       const int rank = runtime.environment().rank;
       std::vector<float> data(count, 1.0F);
       const auto allreduce = [&](const CallLabel& label) {
-        const auto request = group.allreduce_now(data.data(), data.data(), count, DType::float32,
-                                                 ReduceOp::max, label);
+        const auto request = group.run({.kind = CollectiveKind::allreduce,
+                                        .in = data.data(),
+                                        .out = data.data(),
+                                        .count = count,
+                                        .dtype = DType::float32,
+                                        .op = ReduceOp::max},
+                                       label);
         if (request) request->wait(0);
       };
       for (int call = 0; call < 20; ++call) allreduce({"step", text("rank ", rank)});
@@ -75,18 +84,23 @@ TEST_P(Labels, CallersAreFoundOnAllRanksWhoeverComesLate) {
     run_job(GetParam().job, [late](Runtime& runtime) {
       Group& group = *runtime.world();
       const int rank = runtime.environment().rank;
-      group.start_barrier()->wait(0);
+      group.start(Call{})->wait(0);
       if (rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       float value = 1;
       const std::string what = mismatch_of([&] {
         if (rank == 0) {
           const CallLabel label{"", "", [] { return std::string("a.py:1"); }};
-          const auto request =
-              group.allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum, label);
+          const auto request = group.run({.kind = CollectiveKind::allreduce,
+                                          .in = &value,
+                                          .out = &value,
+                                          .count = 1,
+                                          .dtype = DType::float32,
+                                          .op = ReduceOp::sum},
+                                         label);
           if (request) request->wait(0);
         } else {
           const CallLabel label{"", "", [] { return std::string("b.py:2"); }};
-          group.start_barrier(Group::Driver::caller, label)->wait(0);
+          group.start(Call{}, Group::Driver::caller, label)->wait(0);
         }
       });
       expect_in("rank 0 called allreduce(float32, 1 elements, sum) from a.py:1; rank", what);
@@ -100,7 +114,7 @@ TEST_P(Labels, NoneDiffersFromOne) {
     const bool is_first = runtime.environment().rank == 0;
     const CallLabel label{is_first ? "end of step" : "", ""};
     const std::string what =
-        mismatch_of([&] { runtime.world()->start_barrier(Group::Driver::caller, label)->wait(0); });
+        mismatch_of([&] { runtime.world()->start(Call{}, Group::Driver::caller, label)->wait(0); });
     expect_in("rank 0 called barrier() 'end of step'; rank", what);
   });
 }
@@ -111,10 +125,15 @@ TEST_P(Labels, EqualOnesOfDifferentCallersMatch) {
     for (int call = 0; call < 20; ++call) {
       const std::string label = text("call ", call);
       float value = static_cast<float>(runtime.environment().rank);
-      runtime.world()->start_barrier(Group::Driver::engine, {label, caller})->wait(0);
+      runtime.world()->start(Call{}, Group::Driver::engine, {label, caller})->wait(0);
       runtime.world()
-          ->start_broadcast(&value, &value, 1, DType::float32, 1, Group::Driver::caller,
-                            {label, caller})
+          ->start({.kind = CollectiveKind::broadcast,
+                   .in = &value,
+                   .out = &value,
+                   .count = 1,
+                   .dtype = DType::float32,
+                   .root = 1},
+                  Group::Driver::caller, {label, caller})
           ->wait(0);
       EXPECT_EQ(value, 1.0F);
     }
@@ -125,7 +144,7 @@ TEST_P(Labels, WhatIsCreatedIsNamed) {
   run_job(GetParam().job, [](Runtime& runtime) {
     const std::string what = mismatch_of([&] {
       if (runtime.environment().rank == 0) {
-        runtime.world()->start_barrier()->wait(0);
+        runtime.world()->start(Call{})->wait(0);
       } else {
         const Gatherer gatherer(runtime.world(), "rows");
       }
@@ -148,7 +167,7 @@ TEST(Label, ACallerThatNobodyNeedsIsNotLookedFor) {
                             ++num_looks;
                             return std::string("a.py:1");
                           }};
-    runtime.world()->start_barrier(Group::Driver::caller, label)->wait(0);
+    runtime.world()->start(Call{}, Group::Driver::caller, label)->wait(0);
   });
   EXPECT_EQ(num_looks, 0);
 }

@@ -11,7 +11,7 @@
 #include "naive_tree.hpp"
 #include "networks.hpp"
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 
 namespace tnt::comm {
@@ -30,9 +30,9 @@ struct Caller {
 };
 
 /// One call of a random program, the same on all ranks, and what it must give.
-class Call {
+class RandomCall {
  public:
-  Call(CollectiveKind kind, std::size_t count, int root)
+  RandomCall(CollectiveKind kind, std::size_t count, int root)
       : kind_(kind), count_(count), root_(root) {}
 
   void start(const Caller& caller, const std::vector<float>& input) {
@@ -118,10 +118,10 @@ class Call {
 };
 
 /// The program of one round: random, and the same on all ranks.
-std::vector<Call> random_calls(std::mt19937& random, const std::vector<CollectiveKind>& kinds,
-                               int size, std::size_t most_elements) {
+std::vector<RandomCall> random_calls(std::mt19937& random, const std::vector<CollectiveKind>& kinds,
+                                     int size, std::size_t most_elements) {
   const std::size_t counts[] = {0, 1, 100, most_elements / 16, most_elements / 3, most_elements};
-  std::vector<Call> calls;
+  std::vector<RandomCall> calls;
   for (int i = 0; i < 8; ++i) {
     calls.emplace_back(kinds[random() % kinds.size()], counts[random() % std::size(counts)],
                        static_cast<int>(random() % static_cast<unsigned>(size)));
@@ -177,12 +177,12 @@ void MixedCalls::run_random_program(const std::vector<CollectiveKind>& kinds) {
     std::mt19937 random(7);                                      // of the program
     std::mt19937 own_random(static_cast<unsigned>(rank) + 100);  // of this rank's delays
     for (int round = 0; round < 8; ++round) {
-      std::vector<Call> calls = random_calls(random, kinds, size, most_elements);
-      for (Call& call : calls) {
+      std::vector<RandomCall> calls = random_calls(random, kinds, size, most_elements);
+      for (RandomCall& call : calls) {
         if (own_random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
         call.start(caller, input);
       }
-      for (Call& call : calls) call.check(caller, sum);
+      for (RandomCall& call : calls) call.check(caller, sum);
     }
   });
 }

@@ -59,7 +59,14 @@ class NetworkMismatch : public ::testing::TestWithParam<NamedJob> {
 
 void allreduce(Group& group, std::size_t count, DType dtype, ReduceOp op) {
   std::vector<std::byte> data(count * 8);
-  group.start_allreduce(data.data(), data.data(), count, dtype, op)->wait(0);
+  group
+      .start({.kind = CollectiveKind::allreduce,
+              .in = data.data(),
+              .out = data.data(),
+              .count = count,
+              .dtype = dtype,
+              .op = op})
+      ->wait(0);
 }
 
 TEST_P(NetworkMismatch, OfSizesNamesBoth) {
@@ -83,14 +90,21 @@ TEST_P(NetworkMismatch, OfTypesAndOperationsNamesBoth) {
 
 TEST_P(NetworkMismatch, OfCollectivesNamesBoth) {
   expect_same_text([](Group& group) { allreduce(group, 300000, DType::float32, ReduceOp::sum); },
-                   [](Group& group) { group.start_barrier()->wait(0); },
+                   [](Group& group) { group.start(Call{})->wait(0); },
                    {"allreduce(float32", "barrier()"});
 }
 
 TEST_P(NetworkMismatch, OfRootsNamesBoth) {
   const auto broadcast = [](Group& group, int root) {
     std::vector<float> data(100000);
-    group.start_broadcast(data.data(), data.data(), data.size(), DType::float32, root)->wait(0);
+    group
+        .start({.kind = CollectiveKind::broadcast,
+                .in = data.data(),
+                .out = data.data(),
+                .count = data.size(),
+                .dtype = DType::float32,
+                .root = root})
+        ->wait(0);
   };
   expect_same_text([&](Group& group) { broadcast(group, 0); },
                    [&](Group& group) { broadcast(group, 1); }, {"root 0", "root 1"});
@@ -103,7 +117,12 @@ TEST_P(NetworkMismatch, AllreducedArraysAreLeftAloneWhenTheCallsDiffer) {
     std::vector<float> data = before;
     try {
       runtime.world()
-          ->start_allreduce(data.data(), data.data(), data.size(), DType::float32, ReduceOp::sum)
+          ->start({.kind = CollectiveKind::allreduce,
+                   .in = data.data(),
+                   .out = data.data(),
+                   .count = data.size(),
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum})
           ->wait(0);
     } catch (...) {
       EXPECT_EQ(data, before);
@@ -156,7 +175,12 @@ TEST_P(NetworkWait, NamesTheRankThatHasNotCalled) {
     if (is_late) return;
     std::vector<float> data(1000);
     runtime.world()
-        ->start_allreduce(data.data(), data.data(), data.size(), DType::float32, ReduceOp::sum)
+        ->start({.kind = CollectiveKind::allreduce,
+                 .in = data.data(),
+                 .out = data.data(),
+                 .count = data.size(),
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0.6);
   });
   EXPECT_NE(errors.find("allreduce(float32, 1000 elements, sum)"), std::string::npos);
@@ -184,9 +208,9 @@ TEST_P(NetworkWait, EndsWhenARankHasFinishedWithoutTheCall) {
     std::mutex mutex;
     std::string all;
     run_job(job, [&](Runtime& runtime) {
-      runtime.world()->start_barrier()->wait(0);
+      runtime.world()->start(Call{})->wait(0);
       if (runtime.environment().rank == kLate) return;
-      const Error error = error_of([&] { runtime.world()->start_barrier()->wait(0); });
+      const Error error = error_of([&] { runtime.world()->start(Call{})->wait(0); });
       const std::lock_guard lock(mutex);
       all += error.what();
       EXPECT_EQ(error.kind(), ErrorKind::peer_lost) << error.what();

@@ -20,7 +20,12 @@ using tests::sum_of;
 using tests::values_of;
 
 void allreduce(Group& group, const float* in, float* out, std::size_t count) {
-  const auto request = group.allreduce_now(in, out, count, DType::float32, ReduceOp::sum);
+  const auto request = group.run({.kind = CollectiveKind::allreduce,
+                                  .in = in,
+                                  .out = out,
+                                  .count = count,
+                                  .dtype = DType::float32,
+                                  .op = ReduceOp::sum});
   if (request) request->wait(0);
 }
 
@@ -53,10 +58,14 @@ TEST_P(QuickAllreduces, AreHandedOverWhenPeersAreLateAndKeepTheOrderOfCalls) {
       std::vector<float> large(100000, 1);
       std::vector<float> small(10, 2);
       if (round % GetParam() == rank) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      const auto before = group.start_allreduce(large.data(), large.data(), large.size(),
-                                                DType::float32, ReduceOp::sum);
+      const auto before = group.start({.kind = CollectiveKind::allreduce,
+                                       .in = large.data(),
+                                       .out = large.data(),
+                                       .count = large.size(),
+                                       .dtype = DType::float32,
+                                       .op = ReduceOp::sum});
       allreduce(group, small.data(), small.data(), small.size());
-      const auto after = group.start_barrier();
+      const auto after = group.start(Call{});
       allreduce(group, small.data(), small.data(), small.size());
       after->wait(0);
       before->wait(0);
@@ -120,18 +129,25 @@ TEST(QuickAllreduce, AnExceptionBreaksTheGroupWithItsTextAndHoldsUpNobody) {
       const CallLabel label{.label = {}, .caller = {}, .find_caller = []() -> std::string {
                               throw std::runtime_error("no caller");
                             }};
-      const Error error = error_of(
-          [&] { pair->allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum, label); });
+      const Error error = error_of([&] {
+        pair->run({.kind = CollectiveKind::allreduce,
+                   .in = &value,
+                   .out = &value,
+                   .count = 1,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum},
+                  label);
+      });
       EXPECT_EQ(std::string(error.what()),
                 "rank 0: allreduce(float32, 1 elements, sum) of group 'pair' cannot be completed:"
                 " no caller.");
       EXPECT_NE(
-          std::string(error_of([&] { pair->start_barrier()->wait(5); }).what()).find("no caller"),
+          std::string(error_of([&] { pair->start(Call{})->wait(5); }).what()).find("no caller"),
           std::string::npos);
     }
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
     if (runtime.environment().rank == 1) {
-      const Error error = error_of([&] { pair->start_barrier()->wait(5); });
+      const Error error = error_of([&] { pair->start(Call{})->wait(5); });
       EXPECT_EQ(error.kind(), ErrorKind::peer_lost);
       EXPECT_NE(std::string(error.what()).find("no caller"), std::string::npos);
     }
@@ -146,12 +162,36 @@ TEST(QuickAllreduce, MoreElementsThanAnyMemoryHoldsAreRefused) {
     constexpr std::size_t kCount = std::numeric_limits<std::size_t>::max() / sizeof(float) + 2;
     const auto refuses = [](const auto& call) { return error_of(call).kind() == ErrorKind::usage; };
     EXPECT_TRUE(refuses([&] { allreduce(group, &value, &value, kCount); }));
-    EXPECT_TRUE(refuses(
-        [&] { group.start_allreduce(&value, &value, kCount, DType::float32, ReduceOp::sum); }));
-    EXPECT_TRUE(refuses([&] { group.start_broadcast(&value, &value, kCount, DType::float32, 0); }));
-    EXPECT_TRUE(refuses([&] { group.start_allgather(&value, kCount, DType::float32, 0); }));
     EXPECT_TRUE(refuses([&] {
-      group.start_reduce_scatter(&value, &value, {2, kCount / 2}, DType::float32, ReduceOp::sum);
+      group.start({.kind = CollectiveKind::allreduce,
+                   .in = &value,
+                   .out = &value,
+                   .count = kCount,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum});
+    }));
+    EXPECT_TRUE(refuses([&] {
+      group.start({.kind = CollectiveKind::broadcast,
+                   .in = &value,
+                   .out = &value,
+                   .count = kCount,
+                   .dtype = DType::float32,
+                   .root = 0});
+    }));
+    EXPECT_TRUE(refuses([&] {
+      group.start({.kind = CollectiveKind::allgather,
+                   .in = &value,
+                   .count = kCount,
+                   .dtype = DType::float32});
+    }));
+    EXPECT_TRUE(refuses([&] {
+      group.start({.kind = CollectiveKind::reduce_scatter,
+                   .in = &value,
+                   .out = &value,
+                   .count = 2,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum,
+                   .row_elements = kCount / 2});
     }));
     allreduce(group, &value, &value, 1);
     EXPECT_EQ(value, 2.0F);
@@ -164,7 +204,13 @@ TEST(QuickAllreduce, ADeadlineAndARankThatHasFinishedEndTheWait) {
     float value = 1;
     if (runtime.environment().rank == 0) {
       const auto wait = [&] {
-        pair->allreduce_now(&value, &value, 1, DType::float32, ReduceOp::sum)->wait(0.05);
+        pair->run({.kind = CollectiveKind::allreduce,
+                   .in = &value,
+                   .out = &value,
+                   .count = 1,
+                   .dtype = DType::float32,
+                   .op = ReduceOp::sum})
+            ->wait(0.05);
       };
       EXPECT_EQ(error_of(wait).kind(), ErrorKind::timeout);
       allreduce(*runtime.world(), &value, &value, 1);

@@ -1,4 +1,4 @@
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,12 @@ TEST_P(SharedArrays, AllreducesHaveTheBitsOfTheTreeForAwkwardCounts) {
       const auto input = values_of(runtime.environment().rank, count);
       fill(reinterpret_cast<float*>(in.data()), input);
       const auto allreduce = [&](const SharedArray& from, SharedArray& to) {
-        const auto request = runtime.world()->allreduce_now(from.data(), to.data(), count,
-                                                            DType::float32, ReduceOp::sum);
+        const auto request = runtime.world()->run({.kind = CollectiveKind::allreduce,
+                                                   .in = from.data(),
+                                                   .out = to.data(),
+                                                   .count = count,
+                                                   .dtype = DType::float32,
+                                                   .op = ReduceOp::sum});
         if (request) request->wait(0);
         const auto* result = reinterpret_cast<const float*>(to.data());
         EXPECT_TRUE(std::equal(expected.begin(), expected.end(), result));
@@ -64,8 +68,12 @@ TEST_P(SharedArrays, MixWithPrivateArraysWhileSeveralAreInFlight) {
         arrays.push_back(is_shared ? shared + static_cast<std::size_t>(call) * (kCount + 1) + call
                                    : memory[static_cast<std::size_t>(call)].data());
         fill(arrays.back(), values_of(rank, kCount));
-        requests.push_back(runtime.world()->start_allreduce(arrays.back(), arrays.back(), kCount,
-                                                            DType::float32, ReduceOp::sum));
+        requests.push_back(runtime.world()->start({.kind = CollectiveKind::allreduce,
+                                                   .in = arrays.back(),
+                                                   .out = arrays.back(),
+                                                   .count = kCount,
+                                                   .dtype = DType::float32,
+                                                   .op = ReduceOp::sum}));
       }
       for (const auto& request : requests) request->wait(0);
       for (const float* array : arrays) {
@@ -87,7 +95,12 @@ TEST_P(SharedArrays, MayBeDestroyedInAnyOrder) {
       array.reset();
       std::fill_n(reinterpret_cast<std::int32_t*>(kept->data()), 25000, 1);
       runtime.world()
-          ->start_allreduce(kept->data(), kept->data(), 25000, DType::int32, ReduceOp::sum)
+          ->start({.kind = CollectiveKind::allreduce,
+                   .in = kept->data(),
+                   .out = kept->data(),
+                   .count = 25000,
+                   .dtype = DType::int32,
+                   .op = ReduceOp::sum})
           ->wait(0);
       EXPECT_EQ(reinterpret_cast<std::int32_t*>(kept->data())[24999], GetParam());
     }

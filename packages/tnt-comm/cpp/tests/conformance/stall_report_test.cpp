@@ -14,8 +14,8 @@
 
 #include "captured_stderr.hpp"
 #include "networks.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
 namespace tnt::comm {
@@ -144,7 +144,7 @@ TEST_P(StallReport, OfALateCallIsOneWithAdvice) {
   run([&](Runtime& runtime) {
     std::shared_ptr<Request> barrier;
     late.make(runtime, [&] {
-      barrier = runtime.world()->start_barrier(Group::Driver::caller, {"fit", "a.py:1"});
+      barrier = runtime.world()->start(Call{}, Group::Driver::caller, {"fit", "a.py:1"});
     });
     barrier->wait(0);
   });
@@ -154,9 +154,9 @@ TEST_P(StallReport, OfALateCallIsOneWithAdvice) {
 TEST_P(StallReport, OfTheNextCallIsOneWithAdvice) {
   LateCall late("call 1, barrier(), of");
   run([&](Runtime& runtime) {
-    runtime.world()->start_barrier()->wait(0);
+    runtime.world()->start(Call{})->wait(0);
     std::shared_ptr<Request> barrier;
-    late.make(runtime, [&] { barrier = runtime.world()->start_barrier(); });
+    late.make(runtime, [&] { barrier = runtime.world()->start(Call{}); });
     barrier->wait(0);
   });
   expect_one_with_advice(late);
@@ -220,7 +220,7 @@ TEST_P(StallReport, IsNotOfWorkBetweenStartAndWait) {
     for (int step = 0; step < 2; ++step) {
       if (is_late) pass(2);
       gradients.start_all();
-      const auto barrier = runtime.world()->start_barrier();
+      const auto barrier = runtime.world()->start(Call{});
       if (!is_late) pass(2);
       gradients.finish_all();
       barrier->wait(0);
@@ -278,8 +278,8 @@ TEST_P(StallReport, NamesTheCallThatHoldsUpTheAwaitedOne) {
     if (runtime.environment().rank == kLate) {
       wait_until([&] { return !lines_with(report, output).empty(); });
     }
-    const auto first = runtime.world()->start_barrier(Group::Driver::engine, {"first", ""});
-    const auto second = runtime.world()->start_barrier(Group::Driver::engine, {"second", ""});
+    const auto first = runtime.world()->start(Call{}, Group::Driver::engine, {"first", ""});
+    const auto second = runtime.world()->start(Call{}, Group::Driver::engine, {"second", ""});
     second->wait(0);
   });
   EXPECT_EQ(lines_with("rank 0: ", output).size(), 1U);

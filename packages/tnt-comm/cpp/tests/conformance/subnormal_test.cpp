@@ -51,8 +51,12 @@ TEST_P(Subnormals, AreSummedByAllreduceWhoeverReduces) {
       const auto expected = sum_of_subnormals(size, count);
       for (int round = 0; round < 5; ++round) {
         auto bits = subnormals_of(runtime.environment().rank, count);
-        auto request = runtime.world()->allreduce_now(bits.data(), bits.data(), count,
-                                                      DType::float32, ReduceOp::sum);
+        auto request = runtime.world()->run({.kind = CollectiveKind::allreduce,
+                                             .in = bits.data(),
+                                             .out = bits.data(),
+                                             .count = count,
+                                             .dtype = DType::float32,
+                                             .op = ReduceOp::sum});
         if (request) request->wait(0);
         EXPECT_EQ(bits, expected) << count << " elements";
       }
@@ -70,8 +74,12 @@ TEST_P(Subnormals, AreSummedByReduceScatterWhoeverReduces) {
     const auto in = subnormals_of(rank, expected.size());
     std::vector<std::uint32_t> out(kRows);
     runtime.world()
-        ->start_reduce_scatter(in.data(), out.data(), {expected.size()}, DType::float32,
-                               ReduceOp::sum)
+        ->start({.kind = CollectiveKind::reduce_scatter,
+                 .in = in.data(),
+                 .out = out.data(),
+                 .count = expected.size(),
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0);
     const auto begin = expected.begin() + static_cast<std::ptrdiff_t>(kRows) * rank;
     EXPECT_EQ(out, std::vector<std::uint32_t>(begin, begin + kRows));

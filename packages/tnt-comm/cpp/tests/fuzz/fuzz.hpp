@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm::tests {
 

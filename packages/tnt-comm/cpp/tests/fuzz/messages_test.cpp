@@ -7,13 +7,12 @@
 #include "scripted_gaspi.hpp"
 #include "scripted_segment.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/creations.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/collective/rma/fingerprint_check.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/data_queues.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
-#include "tnt/comm/transport/rma/rendezvous.hpp"
+#include "tnt/comm/transport/rma/rma_core.hpp"
 
 namespace tnt::comm::tests {
 namespace {
@@ -65,11 +64,11 @@ TEST(Fuzz, ReportOfARankThatGaveUp) {
 
 TEST(Fuzz, NoticesOfCreations) {
   fuzz([](Mutator& mutator) {
-    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Creations::num_bytes(kSize));
-    Creations creations(segment, 0, 0);
-    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', Creations::num_bytes(kSize));
-    mutator.change(segment->local(), Creations::num_bytes(kSize));
-    for (NotificationId id = 0; id < Creations::kNumNotifications; ++id) {
+    const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Rendezvous::num_bytes(kSize));
+    Rendezvous creations(segment, 0, 0);
+    if (mutator.below(2) == 0) std::memset(segment->local(), 'x', Rendezvous::num_bytes(kSize));
+    mutator.change(segment->local(), Rendezvous::num_bytes(kSize));
+    for (NotificationId id = 0; id < Rendezvous::kNumNotifications; ++id) {
       segment->set_notification(2, id, mutator.number());
     }
     const std::optional<std::string> texts[] = {creations.awaited_by(2), creations.refusal()};
@@ -119,7 +118,7 @@ TEST(Fuzz, MessagesInTheMailbox) {
     ScriptedGaspi gaspi(kSize);
     PeerTable peers(0, kSize);
     DataQueues queues(gaspi, [] {});
-    Rendezvous rendezvous;
+    SegmentNotices rendezvous;
     Mailbox mailbox(gaspi, 0, peers, queues, [&](int from, const ControlMessage& message) {
       if (message.kind == ControlKind::hello) {
         const RankLocation location = location_in(message);

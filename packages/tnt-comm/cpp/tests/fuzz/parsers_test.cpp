@@ -10,7 +10,6 @@
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 
 namespace tnt::comm::tests {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gpi2_ranks.hpp"
 #include "tnt/comm/transport/rma/peer_table.hpp"
-#include "tnt/comm/transport/rma/presence.hpp"
+#include "tnt/comm/transport/rma/rank_location.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -16,8 +16,8 @@
 #include "errors.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
+#include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -16,7 +16,7 @@
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
-#include "tnt/comm/transport/rma/rendezvous.hpp"
+#include "tnt/comm/transport/rma/rma_core.hpp"
 
 namespace tnt::comm {
 namespace {

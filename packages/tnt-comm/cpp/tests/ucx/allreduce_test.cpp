@@ -79,12 +79,22 @@ TEST_P(AllreduceOverUcx, HasTheSameBitsInPlaceAndOutOfPlace) {
       for (int round = 0; round < 3; ++round) {
         std::vector<float> out(count);
         runtime.world()
-            ->start_allreduce(input.data(), out.data(), count, DType::float32, ReduceOp::sum)
+            ->start({.kind = CollectiveKind::allreduce,
+                     .in = input.data(),
+                     .out = out.data(),
+                     .count = count,
+                     .dtype = DType::float32,
+                     .op = ReduceOp::sum})
             ->wait(0);
         EXPECT_EQ(out, expected);
         std::vector<float> both = input;
         runtime.world()
-            ->start_allreduce(both.data(), both.data(), count, DType::float32, ReduceOp::sum)
+            ->start({.kind = CollectiveKind::allreduce,
+                     .in = both.data(),
+                     .out = both.data(),
+                     .count = count,
+                     .dtype = DType::float32,
+                     .op = ReduceOp::sum})
             ->wait(0);
         EXPECT_EQ(both, expected);
       }
@@ -107,12 +117,21 @@ TEST(AllreduceOverUcxThatFails, LeavesTheArrayToItsCaller) {
     const int rank = runtime.environment().rank;
     std::vector<float> data(kCount, 1);
     runtime.world()
-        ->start_allreduce(data.data(), data.data(), 1, DType::float32, ReduceOp::sum)
+        ->start({.kind = CollectiveKind::allreduce,
+                 .in = data.data(),
+                 .out = data.data(),
+                 .count = 1,
+                 .dtype = DType::float32,
+                 .op = ReduceOp::sum})
         ->wait(0);
     // Some blocks are through; sums of others come, and are not handed over in time.
     if (rank == 0) fake.first_held = fake.num_sent + 40;
-    auto request = runtime.world()->start_allreduce(data.data(), data.data(), kCount,
-                                                    DType::float32, ReduceOp::sum);
+    auto request = runtime.world()->start({.kind = CollectiveKind::allreduce,
+                                           .in = data.data(),
+                                           .out = data.data(),
+                                           .count = kCount,
+                                           .dtype = DType::float32,
+                                           .op = ReduceOp::sum});
     error_of([&] { request->wait(0.5); });
     const std::vector<float> left = data;
     ++num_failed;

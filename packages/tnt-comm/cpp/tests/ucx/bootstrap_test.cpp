@@ -21,7 +21,7 @@
 #include "errors.hpp"
 #include "free_port.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/rma/open_files.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
 
 namespace tnt::comm {
 namespace {

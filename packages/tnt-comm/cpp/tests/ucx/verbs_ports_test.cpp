@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/rma/ucx/verbs_ports.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_network.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

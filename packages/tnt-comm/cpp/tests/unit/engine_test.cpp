@@ -8,7 +8,6 @@
 
 #include "out_of_memory.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/progress/backoff.hpp"
 
 namespace tnt::comm {
 namespace {

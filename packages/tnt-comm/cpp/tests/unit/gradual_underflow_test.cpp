@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "flushing_thread.hpp"
-#include "tnt/comm/kernel/pack.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -15,13 +15,12 @@
 #include "scripted_segment.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
-#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
-#include "tnt/comm/transport/rma/data_queues.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/mailbox.hpp"
-#include "tnt/comm/transport/rma/rendezvous.hpp"
+#include "tnt/comm/transport/rma/rma_core.hpp"
 #include "tnt/comm/transport/shm/control_segment.hpp"
 
 namespace tnt::comm::tests {
@@ -55,9 +54,9 @@ TEST(Received, AReportWithoutEndIsCutOff) {
 }
 
 TEST(Received, ANoticeWithoutEndIsCutOff) {
-  const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Creations::num_bytes(kSize));
-  const Creations creations(segment, 0, 0);
-  std::memset(segment->local(), 'x', Creations::num_bytes(kSize));
+  const auto segment = std::make_shared<ScriptedSegment>(1, kSize, Rendezvous::num_bytes(kSize));
+  const Rendezvous creations(segment, 0, 0);
+  std::memset(segment->local(), 'x', Rendezvous::num_bytes(kSize));
   segment->set_notification(2, 0, 1);
   segment->set_notification(2, 1, 1);
   EXPECT_EQ(creations.awaited_by(2), std::string(1004, 'x'));
@@ -96,7 +95,7 @@ TEST_F(ReceivedByMailbox, MoreThanWasSentCannotHaveBeenTaken) {
 }
 
 TEST(Received, AMessageOfAnUnknownKindIsRefused) {
-  Rendezvous rendezvous;
+  SegmentNotices rendezvous;
   const ControlMessage message(static_cast<ControlKind>(77), "x");
   const Error error = error_of([&] { rendezvous.note(1, message); });
   EXPECT_EQ(error.kind(), ErrorKind::mismatch);

@@ -4,7 +4,7 @@
 
 #include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/select.hpp"
-#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 namespace tnt::comm {
 namespace {

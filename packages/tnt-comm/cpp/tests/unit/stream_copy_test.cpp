@@ -3,14 +3,14 @@
 #include <numeric>
 #include <vector>
 
-#include "tnt/comm/kernel/pack.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
 namespace {
 
 // Every alignment of both ends, and nothing around the destination changes.
-void check(KernelTable::Stream stream) {
+void check(KernelTable::StreamingCopy stream) {
   std::vector<unsigned char> source(1000);
   std::iota(source.begin(), source.end(), static_cast<unsigned char>(1));
   for (const std::size_t length : {0, 1, 63, 64, 65, 200, 640}) {

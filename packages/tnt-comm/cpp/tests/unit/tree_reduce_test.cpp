@@ -1,4 +1,4 @@
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 #include <gtest/gtest.h>
 

@@ -34,7 +34,7 @@ extern "C" {
 #endif
 
 /* Grows when a function changes or goes away; new functions do not change it. */
-#define TNT_COMM_ABI_VERSION 1
+#define TNT_COMM_ABI_VERSION 2
 
 #if defined(TNT_COMM_BUILDING)
 #define TNT_COMM_API __attribute__((visibility("default")))
@@ -149,108 +149,62 @@ TNT_COMM_API tnt_comm_status tnt_group_size(int64_t group, int32_t* size);
 /* Local: writes the ranks of the members in the job to `ranks`, one entry per member. */
 TNT_COMM_API tnt_comm_status tnt_group_ranks(int64_t group, int32_t* ranks);
 
-/* ---- Blocking collectives of a group ---------------------------------------
- * Buffers are plain arrays of `count` elements of the dtype; they may be NULL if
- * that is 0. `out` must not overlap `in`, unless said otherwise. Sums are formed in the
- * same order everywhere, so that they are equal on all members and in all runs, to the
- * bit. root: a rank of the group. timeout_s: the longest wait, in seconds; 0 is the job's
- * timeout; others than these (negative, NaN) are TNT_COMM_USAGE. */
+/* ---- Collectives of a group ------------------------------------------------ */
+typedef enum {
+  TNT_COMM_BARRIER = 0,        /* returns when all members have called it */
+  TNT_COMM_ALLREDUCE = 1,      /* out[i]: all members' in[i], combined by the op */
+  TNT_COMM_BROADCAST = 2,      /* out: the root's `in` */
+  TNT_COMM_ALLGATHER = 3,      /* out: the blocks `in` of all members, in the order of their ranks;
+                                  `count` may differ between members */
+  TNT_COMM_REDUCE_SCATTER = 4, /* out: this member's part of all members' `in`, combined */
+  TNT_COMM_ALLTOALL = 5,       /* out: this member's parts of all members' `in`, in the order of
+                                  the ranks that they come from */
+  TNT_COMM_GATHER = 6,         /* as allgather, to the root alone: the others' `out` is not used */
+  TNT_COMM_SCATTER = 7         /* out: this member's part of the root's `in` */
+} tnt_comm_kind;
 
-/* Returns when all members have called it. */
-TNT_COMM_API tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s);
+/* What a rank says of a collective. What its kind does not use is ignored, and 0 if it is not
+ * named in the initializer:
+ *
+ *     tnt_call sum = {.kind = TNT_COMM_ALLREDUCE, .in = x, .out = y, .count = 10,
+ *                     .dtype = TNT_COMM_FLOAT32, .op = TNT_COMM_SUM};
+ *
+ * Parts: `in` has `count` rows, which are cut in the order of the ranks. With q = count / size and
+ * r = count % size, the first r members get q + 1 rows and the others q. */
+typedef struct {
+  tnt_comm_kind kind;
+  const void* in; /* arrays of the dtype; NULL if they have no elements. Where a root gives
+                     something to the others, these need none */
+  void* out;      /* must not overlap `in`, but may be `in` for an allreduce or a broadcast */
+  uint64_t count; /* elements of `in`; rows, where they are cut into parts */
+  uint64_t row_elements; /* elements of such a row */
+  tnt_comm_dtype dtype;
+  tnt_comm_op op;
+  int32_t root;      /* a rank of the group */
+  uint64_t capacity; /* of gathered blocks: the elements that `out` has room for */
+  uint64_t* counts;  /* of gathered blocks: NULL, or one entry per member, which gets the elements
+                        of its block */
+} tnt_call;
 
-/* out[i]: all members' in[i], combined by the op. `out` may be `in`. */
-TNT_COMM_API tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out,
-                                                 uint64_t count, tnt_comm_dtype dtype,
-                                                 tnt_comm_op op, double timeout_s);
+/* Waits for the result. Sums are formed in the same order everywhere, so that they are equal on
+ * all members and in all runs, to the bit. timeout_s: the longest wait, in seconds; 0 is the job's
+ * timeout; others than these (negative, NaN) are TNT_COMM_USAGE.
+ * If `capacity` is too little, nothing is written to `out`, the status is TNT_COMM_USAGE on this
+ * member alone, `counts` is valid and the group can be used on. */
+TNT_COMM_API tnt_comm_status tnt_group_run(int64_t group, const tnt_call* call, double timeout_s);
 
-/* Copies the data of the root to the data of all others. */
-TNT_COMM_API tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint64_t count,
-                                                 tnt_comm_dtype dtype, int32_t root,
-                                                 double timeout_s);
-
-/* Writes the blocks of all members to `out`, back to back in the order of their ranks.
- * `count`, the elements of this member's block, may differ between members. counts:
- * NULL, or one entry per member, which gets the elements of its block. capacity: the
- * elements that `out` has room for. If that is too little, nothing is written to
- * `out`, the status is TNT_COMM_USAGE on this member alone, `counts` is valid and the
- * group can be used on. */
-TNT_COMM_API tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t count,
-                                                 tnt_comm_dtype dtype, void* out, uint64_t capacity,
-                                                 uint64_t* counts, double timeout_s);
-
-/* The same to the root alone: the others' `out` and `capacity` are not used. */
-TNT_COMM_API tnt_comm_status tnt_group_gather(int64_t group, const void* in, uint64_t count,
-                                              tnt_comm_dtype dtype, int32_t root, void* out,
-                                              uint64_t capacity, uint64_t* counts,
-                                              double timeout_s);
-
-/* Combines arrays of num_rows rows of row_elements elements, and writes to `out` this
- * member's part of the rows of the result: with q = num_rows / size and r = num_rows %
- * size, the first r members get q + 1 rows and the others q, in the order of their
- * ranks. */
-TNT_COMM_API tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* out,
-                                                      uint64_t num_rows, uint64_t row_elements,
-                                                      tnt_comm_dtype dtype, tnt_comm_op op,
-                                                      double timeout_s);
-
-/* Cuts arrays of all members into such parts, and writes to `out` those for this member,
- * in the order of the ranks that they come from. */
-TNT_COMM_API tnt_comm_status tnt_group_alltoall(int64_t group, const void* in, void* out,
-                                                uint64_t num_rows, uint64_t row_elements,
-                                                tnt_comm_dtype dtype, double timeout_s);
-
-/* Cuts the array of the root into such parts, and writes to `out` this member's. The
- * others' `in` is not used. */
-TNT_COMM_API tnt_comm_status tnt_group_scatter(int64_t group, const void* in, void* out,
-                                               uint64_t num_rows, uint64_t row_elements,
-                                               tnt_comm_dtype dtype, int32_t root,
-                                               double timeout_s);
-
-/* ---- Non-blocking collectives of a group -----------------------------------
- * As those above, in the same order relative to each other and to them, without the wait.
- * Each gives a request, a handle that is closed at the end. Until it is done, what is
- * written must not be used, and what is read not be changed. */
-TNT_COMM_API tnt_comm_status tnt_group_start_barrier(int64_t group, int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_allreduce(int64_t group, const void* in, void* out,
-                                                       uint64_t count, tnt_comm_dtype dtype,
-                                                       tnt_comm_op op, int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_broadcast(int64_t group, void* data, uint64_t count,
-                                                       tnt_comm_dtype dtype, int32_t root,
-                                                       int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_allgather(int64_t group, const void* in,
-                                                       uint64_t count, tnt_comm_dtype dtype,
-                                                       int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_gather(int64_t group, const void* in, uint64_t count,
-                                                    tnt_comm_dtype dtype, int32_t root,
-                                                    int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_reduce_scatter(int64_t group, const void* in,
-                                                            void* out, uint64_t num_rows,
-                                                            uint64_t row_elements,
-                                                            tnt_comm_dtype dtype, tnt_comm_op op,
-                                                            int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_alltoall(int64_t group, const void* in, void* out,
-                                                      uint64_t num_rows, uint64_t row_elements,
-                                                      tnt_comm_dtype dtype, int64_t* request);
-
-TNT_COMM_API tnt_comm_status tnt_group_start_scatter(int64_t group, const void* in, void* out,
-                                                     uint64_t num_rows, uint64_t row_elements,
-                                                     tnt_comm_dtype dtype, int32_t root,
-                                                     int64_t* request);
+/* The same without the wait, in the same order relative to other calls. Gives a request, a handle
+ * that is closed at the end. Until it is done, what is written must not be used, and what is read
+ * not be changed. Gathered blocks are for tnt_request_wait_blocks, which is told where to. */
+TNT_COMM_API tnt_comm_status tnt_group_start(int64_t group, const tnt_call* call, int64_t* request);
 
 /* Local: *is_done = 1 if tnt_request_wait would return at once, also with an error. */
 TNT_COMM_API tnt_comm_status tnt_request_test(int64_t request, int32_t* is_done);
 
-/* Waits until it is done, and returns what the blocking form would. May be called again. */
+/* Waits until it is done, and returns what tnt_group_run would. May be called again. */
 TNT_COMM_API tnt_comm_status tnt_request_wait(int64_t request, double timeout_s);
 
-/* The same of an allgather or gather, whose blocks it writes as they do. */
+/* The same of an allgather or gather, whose blocks it writes as tnt_group_run does. */
 TNT_COMM_API tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out, uint64_t capacity,
                                                      uint64_t* counts, double timeout_s);
 
@@ -259,7 +213,7 @@ TNT_COMM_API tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out,
 TNT_COMM_API tnt_comm_status tnt_request_close(int64_t request);
 
 /* ---- Arrays for allreduces without copies ----------------------------------
- * tnt_group_allreduce with `in` and `out` both in such an array works in the memory of
+ * An allreduce with `in` and `out` both in such an array works in the memory of
  * all members directly. Where they cannot reach it (several hosts), it is plain memory. */
 
 /* Collective among the group. *data: num_bytes bytes of arbitrary values, aligned to 64.
@@ -269,19 +223,6 @@ TNT_COMM_API tnt_comm_status tnt_array_create(int64_t group, uint64_t num_bytes,
 
 /* Local: frees it. No collective may be using it. */
 TNT_COMM_API tnt_comm_status tnt_array_close(int64_t array);
-
-/* ---- Blocking collectives of all ranks, short forms ------------------------
- * As those of the group TNT_GROUP_WORLD with the job's timeout; names instead of
- * numbers.
- * dtype: float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 bool
- * op: sum prod min max and or */
-TNT_COMM_API tnt_comm_status tnt_comm_barrier(void);
-
-TNT_COMM_API tnt_comm_status tnt_comm_allreduce(const void* in, void* out, uint64_t count,
-                                                const char* dtype, const char* op);
-
-TNT_COMM_API tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, const char* dtype,
-                                                int32_t root);
 
 /* ---- Reducers: sums of the same tensors, step after step ------------------
  * A step of a tensor is one start and then one finish, or one lend that gives

@@ -49,11 +49,15 @@ class Allreduce {
     const TensorPtr value = is_same ? nullptr : input(context, 0);
     void* out = TF_TensorData(result.get());
     const void* in = is_same ? out : TF_TensorData(value.get());
-    const tnt_comm_dtype dtype = comm_dtype_of(TF_TensorType(result.get()));
-    label_.run(result.get(), 0, [&] {
-      check(comm_library().allreduce(TNT_GROUP_WORLD, in, out, num_elements(result.get()), dtype,
-                                     op_, 0));
-    });
+    tnt_call call{};
+    call.kind = TNT_COMM_ALLREDUCE;
+    call.in = in;
+    call.out = out;
+    call.count = num_elements(result.get());
+    call.dtype = comm_dtype_of(TF_TensorType(result.get()));
+    call.op = op_;
+    label_.run(result.get(), 0,
+               [&] { check(comm_library().group_run(TNT_GROUP_WORLD, &call, 0)); });
     output_token(context);
   }
 

@@ -37,18 +37,32 @@ typedef enum {
 /* The operations are named by their numbers, in Python. */
 typedef enum { TNT_COMM_SUM = 0 } tnt_comm_op;
 
+typedef enum { TNT_COMM_ALLREDUCE = 1 } tnt_comm_kind;
+
+typedef struct {
+  tnt_comm_kind kind;
+  const void* in;
+  void* out;
+  uint64_t count;
+  uint64_t row_elements;
+  tnt_comm_dtype dtype;
+  tnt_comm_op op;
+  int32_t root;
+  uint64_t capacity;
+  uint64_t* counts;
+} tnt_call;
+
 #define TNT_GROUP_WORLD 0
 #endif
 
 /* The version of the interface that these declarations describe. */
-#define TNT_KERAS_COMM_ABI_VERSION 1
+#define TNT_KERAS_COMM_ABI_VERSION 2
 
 int32_t tnt_comm_abi_version(void);
 const char* tnt_comm_last_error(void);
 tnt_comm_status tnt_comm_rank(int32_t* rank);
 tnt_comm_status tnt_comm_set_label(const char* label, const char* caller);
-tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out, uint64_t count,
-                                    tnt_comm_dtype dtype, tnt_comm_op op, double timeout_s);
+tnt_comm_status tnt_group_run(int64_t group, const tnt_call* call, double timeout_s);
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale);
 tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const void* data, void* out,
                                        double scale, void (*release)(void* owner), void* owner);

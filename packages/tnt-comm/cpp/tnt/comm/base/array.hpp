@@ -29,7 +29,6 @@ inline constexpr std::size_t kNumDTypes = 10;
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
-/// The index of a type or an operation in tables.
 template <typename Enum>
 constexpr std::size_t index_of(Enum value) {
   return static_cast<std::size_t>(value);
@@ -41,7 +40,6 @@ constexpr bool is_floating(DType dtype) {
   return dtype <= DType::float64;
 }
 
-/// Whether it is a float of 16 bits.
 constexpr bool is_half(DType dtype) {
   return dtype == DType::float16 || dtype == DType::bfloat16;
 }
@@ -76,7 +74,6 @@ TNT_COMM_EXPORT std::uint64_t pack_row_shape(const std::ptrdiff_t* lengths, std:
 /// For messages: " of shape (3, 2)", or "" for 0. Takes any number.
 std::string describe_shape(std::uint64_t packed);
 
-/// Half-open range of elements.
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -92,10 +89,8 @@ Range part_of(std::size_t count, std::size_t parts, std::size_t index, std::size
 /// one may be shorter, and those behind it are empty.
 Range block_of(std::size_t index, std::size_t length, std::size_t count);
 
-/// Smallest prime factor of n >= 2.
 std::size_t smallest_prime_factor(std::size_t n);
 
-/// `value` rounded up to a multiple of `unit`.
 constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -104,9 +99,8 @@ constexpr std::size_t round_up(std::size_t value, std::size_t unit) {
 /// multiples of it.
 inline constexpr std::size_t kCacheLineBytes = 64;
 
-/// count * size, where the product of several such numbers, and what is added to
-/// it for alignment, must still be a size. UsageError, about `what`, if it is more
-/// than any memory holds.
+/// count * size, where the product of several such numbers, and what is added to it for alignment,
+/// must still be a size. UsageError, about `what`, if it is more than any memory holds.
 TNT_COMM_EXPORT std::size_t bytes_in_memory(std::size_t count, std::size_t size,
                                             std::string_view what);
 

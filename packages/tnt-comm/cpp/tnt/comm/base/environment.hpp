@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {

@@ -11,9 +11,8 @@
 #include <utility>
 #include <vector>
 
-/// Marks what `libtnt_comm.so` exports. Everything else is built with hidden
-/// visibility: only the C interface and the facade the bindings use leave the
-/// library.
+/// Marks what `libtnt_comm.so` exports. Everything else is built with hidden visibility: only the C
+/// interface and the facade the bindings use leave the library.
 #define TNT_COMM_EXPORT __attribute__((visibility("default")))
 
 namespace tnt::comm {
@@ -27,13 +26,11 @@ enum class ErrorKind : std::int32_t {
   mismatch = 5,   ///< ranks disagree about what they do together
 };
 
-/// Base of all errors of this library. Errors other than `usage` break the
-/// group they happen in.
+/// Base of all errors of this library. Errors other than `usage` break the group they happen in.
 ///
-/// An error that several threads are to see is copied for each, by raise(). The
-/// standard library would let them share the object (std::exception_ptr) or its
-/// text (std::runtime_error), and count its users where ThreadSanitizer does not
-/// see it.
+/// An error that several threads are to see is copied for each, by raise(). The standard library
+/// would let them share the object (std::exception_ptr) or its text (std::runtime_error), and count
+/// its users where ThreadSanitizer does not see it.
 class TNT_COMM_EXPORT Error : public std::exception {
  public:
   static constexpr int kNoRank = -1;

@@ -14,9 +14,8 @@ namespace tnt::comm {
 /// From now on this process' children know that they are forks. Idempotent.
 void watch_forks();
 
-/// Whether this process is a fork of one that called watch_forks(). It has
-/// copies of its parent's objects, and none of its threads; locks may be held
-/// for ever. So it must leave them alone.
+/// Whether this process is a fork of one that called watch_forks(). It has copies of its parent's
+/// objects, and none of its threads; locks may be held for ever. So it must leave them alone.
 TNT_COMM_EXPORT bool is_forked_child() noexcept;
 
 /// UsageError in a forked child, with what to do instead.
@@ -29,9 +28,8 @@ std::string advice_for_limit(__rlimit_resource_t resource, const char* what);
 /// Version of this library, such as "1.2.0".
 const char* version();
 
-/// Which build of this library this is, such as "tnt-comm 1.2.0, little-endian". Ranks
-/// tell each other before anything else: what they send later is laid out as in one
-/// build.
+/// Which build of this library this is, such as "tnt-comm 1.2.0, little-endian". Ranks tell each
+/// other before anything else: what they send later is laid out as in one build.
 std::string build_name();
 
 /// Starts a thread of this library. Signals belong to the program's own threads

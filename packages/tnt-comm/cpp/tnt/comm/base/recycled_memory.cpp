@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = 2 * 1024 * 1024;
 
-/// Some pages.
 struct Block {
   std::byte* data = nullptr;
   std::size_t num_bytes = 0;
@@ -37,7 +36,6 @@ Block map_pages(std::size_t num_bytes) {
 /// The blocks of this process that nobody uses, in the order in which they were given back.
 class IdleBlocks {
  public:
-  /// A block that fits, or one without data.
   Block take(std::size_t num_bytes) {
     const std::lock_guard lock(mutex_);
     auto best = blocks_.end();

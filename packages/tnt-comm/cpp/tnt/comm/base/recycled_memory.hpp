@@ -10,14 +10,12 @@ namespace tnt::comm {
 
 /// Memory for the result of a collective, which is used again for later ones.
 ///
-/// The kernel hands out large memory page by page, as it is touched first, and
-/// fills it with zeros; a large result takes as long to be computed. So memory
-/// that an object gives back is kept for the next one that needs as much, or up
-/// to a quarter less. At most `kMostIdleBytes` are kept, or as much as has been
-/// in use at once if that is more; what was given back first goes first.
+/// The kernel hands out large memory page by page, as it is touched first, and fills it with zeros;
+/// a large result takes as long to be computed. So memory that an object gives back is kept for the
+/// next one that needs as much, or up to a quarter less. At most `kMostIdleBytes` are kept, or as
+/// much as has been in use at once if that is more; what was given back first goes first.
 ///
-/// It is kept while there is a Keeper. Small memory, from malloc, never is.
-/// Contents are arbitrary.
+/// It is kept while there is a Keeper. Small memory, from malloc, never is. Contents are arbitrary.
 ///
 /// Threads: all functions may be called from any thread, also in forked
 /// children, which begin without kept memory and without a Keeper.
@@ -41,7 +39,6 @@ class TNT_COMM_EXPORT RecycledMemory {
   const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
 
-  /// Bytes that are kept at this moment.
   static std::size_t num_idle_bytes();
 
   /// While there are any, memory is kept.

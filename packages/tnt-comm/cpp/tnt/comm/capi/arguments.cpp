@@ -1,6 +1,5 @@
 #include "tnt/comm/capi/arguments.hpp"
 
-#include "tnt/comm/capi/registry.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
@@ -12,6 +11,14 @@ static_assert(static_cast<int>(DType::boolean) == TNT_COMM_BOOL &&
               kNumDTypes == TNT_COMM_BOOL + 1);
 static_assert(static_cast<int>(ReduceOp::sum) == TNT_COMM_SUM &&
               static_cast<int>(ReduceOp::lor) == TNT_COMM_OR && kNumReduceOps == TNT_COMM_OR + 1);
+static_assert(static_cast<int>(CollectiveKind::allreduce) == TNT_COMM_ALLREDUCE &&
+              static_cast<int>(CollectiveKind::broadcast) == TNT_COMM_BROADCAST &&
+              static_cast<int>(CollectiveKind::allgather) == TNT_COMM_ALLGATHER &&
+              static_cast<int>(CollectiveKind::reduce_scatter) == TNT_COMM_REDUCE_SCATTER &&
+              static_cast<int>(CollectiveKind::alltoall) == TNT_COMM_ALLTOALL &&
+              static_cast<int>(CollectiveKind::gather) == TNT_COMM_GATHER &&
+              static_cast<int>(CollectiveKind::scatter) == TNT_COMM_SCATTER &&
+              kNumCallableKinds == TNT_COMM_SCATTER + 1);
 
 namespace {
 
@@ -32,6 +39,11 @@ DType checked_dtype(tnt_comm_dtype dtype, const char* argument) {
 
 ReduceOp checked_op(tnt_comm_op op) {
   return checked<ReduceOp>(op, kNumReduceOps, "op", "tnt_comm_op, TNT_COMM_SUM (0) to TNT_COMM_OR");
+}
+
+CollectiveKind checked_kind(tnt_comm_kind kind) {
+  return checked<CollectiveKind>(kind, kNumCallableKinds, "kind",
+                                 "tnt_comm_kind, TNT_COMM_BARRIER (0) to TNT_COMM_SCATTER");
 }
 
 double checked_timeout(double timeout_s) {

@@ -8,21 +8,21 @@
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/shared_array.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
 namespace {
 
-using Driver = Group::Driver;
-
 // A collective that has been started, and the dtype of what it gathers, if it does.
 struct Started {
+  Started(std::shared_ptr<Request> made, const Call& call) : request(std::move(made)) {
+    if (traits_of(call.kind).result == ResultLayout::blocks) gathers = call.dtype;
+  }
+
   std::shared_ptr<Request> request;  // null if it is complete already
-  std::optional<DType> gathers = {};
+  std::optional<DType> gathers;
 };
 
 // Never destroyed, as the other registries.
@@ -35,66 +35,6 @@ Registry<Started>& requests() {
 Registry<SharedArray>& arrays() {
   static auto* registry = new Registry<SharedArray>("array");
   return *registry;
-}
-
-// The two forms in which C has a collective, of a function that checks its arguments and starts it.
-
-template <typename Start>
-tnt_comm_status run(double timeout_s, Start&& start) noexcept {
-  return guard([&] {
-    const double limit_s = checked_timeout(timeout_s);
-    const Started started = start(Driver::caller);
-    if (started.request) started.request->wait(limit_s);
-  });
-}
-
-template <typename Start>
-tnt_comm_status hand_out(int64_t* request, Start&& start) noexcept {
-  return give(request, "request",
-              [&] { return requests().add(std::make_shared<Started>(start(Driver::engine))); });
-}
-
-auto barrier(int64_t group) {
-  return [=](Driver driver) -> Started {
-    return {group_of(group)->start_barrier(driver, call_label())};
-  };
-}
-
-auto allreduce(int64_t group, const void* in, void* out, uint64_t count, tnt_comm_dtype dtype,
-               tnt_comm_op op) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    const ReduceOp how = checked_op(op);
-    const std::size_t num_bytes = checked_bytes(in, count, type, "in");
-    checked_bytes(out, count, type, "out");
-    if (in != out) require_apart(in, num_bytes, out, num_bytes);
-    if (driver == Driver::caller)
-      return {members->allreduce_now(in, out, count, type, how, call_label())};
-    return {members->start_allreduce(in, out, count, type, how, driver, call_label())};
-  };
-}
-
-auto broadcast(int64_t group, void* data, uint64_t count, tnt_comm_dtype dtype, int32_t root) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    checked_bytes(data, count, type, "data");
-    return {members->start_broadcast(data, data, count, type, root, driver, call_label())};
-  };
-}
-
-// Allgather, or gather if there is a root.
-auto gather(int64_t group, const void* in, uint64_t count, tnt_comm_dtype dtype,
-            std::optional<int32_t> root) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    checked_bytes(in, count, type, "in");
-    return {root ? members->start_gather(in, count, type, 0, *root, driver, call_label())
-                 : members->start_allgather(in, count, type, 0, driver, call_label()),
-            type};
-  };
 }
 
 // The elements of each block, if `counts` is not null, and the blocks if there is room for them.
@@ -114,76 +54,57 @@ void copy_out(const Started& started, void* out, std::uint64_t capacity, std::ui
   std::memcpy(out, gathered.blocks.data(), gathered.blocks.size());
 }
 
-// The blocking form of allgather and gather.
-tnt_comm_status gather_now(int64_t group, const void* in, uint64_t count, tnt_comm_dtype dtype,
-                           std::optional<int32_t> root, void* out, uint64_t capacity,
-                           uint64_t* counts, double timeout_s) noexcept {
-  return guard([&] {
-    const double limit_s = checked_timeout(timeout_s);
-    const DType type = checked_dtype(dtype, "dtype");
-    if (!root || *root == group_of(group)->rank()) {
-      require_apart(in, checked_bytes(in, count, type, "in"), out,
-                    checked_bytes(out, capacity, type, "out"));
+// The arrays of a collective that cuts `in` along its rows. `out` is for this member's part, or for
+// one of each member.
+void require_parts(const Group& members, const Call& call, bool has_array) {
+  const std::size_t count = bytes_in_memory(call.count, call.row_elements, "`in`");
+  const auto parts = members.parts_of(call.count, call.row_elements);
+  const Range& own = parts[static_cast<std::size_t>(members.rank())];
+  const bool has_many = traits_of(call.kind).result == ResultLayout::parts;
+  const std::size_t num_parts = has_many ? parts.size() : 1;
+  require_apart(call.in, has_array ? checked_bytes(call.in, count, call.dtype, "in") : 0, call.out,
+                checked_bytes(call.out, own.size() * num_parts, call.dtype, "out"));
+}
+
+void require_arrays(const Group& members, const Call& call, const tnt_call& given, bool is_run) {
+  const CollectiveTraits& traits = traits_of(call.kind);
+  const bool is_root = !traits.has_root || call.root == members.rank();
+  switch (traits.result) {
+    case ResultLayout::none:
+      return;
+    case ResultLayout::same: {
+      const std::size_t num_bytes = checked_bytes(call.out, call.count, call.dtype, "out");
+      if (is_root) checked_bytes(call.in, call.count, call.dtype, "in");
+      if (is_root && call.in != call.out) require_apart(call.in, num_bytes, call.out, num_bytes);
+      return;
     }
-    const Started started = gather(group, in, count, dtype, root)(Driver::caller);
-    started.request->wait(limit_s);
-    copy_out(started, out, capacity, counts);
-  });
+    case ResultLayout::part:
+    case ResultLayout::parts:
+      return require_parts(members, call, is_root);
+    case ResultLayout::blocks: {
+      const std::size_t num_bytes = checked_bytes(call.in, call.count, call.dtype, "in");
+      if (!is_root || !is_run) return;
+      require_apart(call.in, num_bytes, given.out,
+                    checked_bytes(given.out, given.capacity, call.dtype, "out"));
+    }
+  }
 }
 
-// The arrays of a collective that cuts `in` along its rows, on members that have one. `out` is for
-// so many of this member's parts.
-void require_parts(const Group& members, bool has_array, const void* in, const void* out,
-                   const Group::Rows& rows, DType type, int num_parts) {
-  const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, "`in`");
-  const Range own = part_of(rows.count, static_cast<std::size_t>(members.size()),
-                            static_cast<std::size_t>(members.rank()));
-  const std::size_t out_count =
-      own.size() * rows.num_elements * static_cast<std::size_t>(num_parts);
-  require_apart(in, has_array ? checked_bytes(in, count, type, "in") : 0, out,
-                checked_bytes(out, out_count, type, "out"));
-}
-
-auto reduce_scatter(int64_t group, const void* in, void* out, const Group::Rows& rows,
-                    tnt_comm_dtype dtype, tnt_comm_op op) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    require_parts(*members, true, in, out, rows, type, 1);
-    return {
-        members->start_reduce_scatter(in, out, rows, type, checked_op(op), driver, call_label())};
-  };
-}
-
-auto alltoall(int64_t group, const void* in, void* out, const Group::Rows& rows,
-              tnt_comm_dtype dtype) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    require_parts(*members, true, in, out, rows, type, members->size());
-    return {members->start_alltoall(in, out, rows, type, driver, call_label())};
-  };
-}
-
-auto scatter(int64_t group, const void* in, void* out, const Group::Rows& rows,
-             tnt_comm_dtype dtype, int32_t root) {
-  return [=](Driver driver) -> Started {
-    const auto members = group_of(group);
-    const DType type = checked_dtype(dtype, "dtype");
-    require_parts(*members, root == members->rank(), in, out, rows, type, 1);
-    return {members->start_scatter(in, out, rows, type, root, driver, call_label())};
-  };
-}
-
-// For the short forms, with a dtype by its name.
-template <typename Function>
-tnt_comm_status with_dtype(const char* dtype, Function&& function) noexcept {
-  tnt_comm_status status = TNT_COMM_OK;
-  const tnt_comm_status refused = guard([&] {
-    require_pointer(dtype, "dtype");
-    status = function(static_cast<tnt_comm_dtype>(parse_dtype(dtype)));
-  });
-  return refused != TNT_COMM_OK ? refused : status;
+// What C says of a collective, checked. `is_run`: it also says where gathered blocks are to be.
+Call checked_call(const Group& members, const tnt_call* given, bool is_run) {
+  require_pointer(given, "call");
+  Call call{.kind = checked_kind(given->kind)};
+  const CollectiveTraits& traits = traits_of(call.kind);
+  if (!traits.has_data) return call;
+  call.in = given->in;
+  call.out = given->out;
+  call.count = given->count;
+  call.row_elements = given->row_elements;
+  call.dtype = checked_dtype(given->dtype, "dtype");
+  if (traits.reduces) call.op = checked_op(given->op);
+  call.root = given->root;
+  require_arrays(members, call, *given, is_run);
+  return call;
 }
 
 }  // namespace
@@ -220,90 +141,24 @@ tnt_comm_status tnt_group_ranks(int64_t group, int32_t* ranks) {
   });
 }
 
-tnt_comm_status tnt_group_barrier(int64_t group, double timeout_s) {
-  return run(timeout_s, barrier(group));
+tnt_comm_status tnt_group_run(int64_t group, const tnt_call* call, double timeout_s) {
+  return guard([&] {
+    const double limit_s = checked_timeout(timeout_s);
+    const auto members = group_of(group);
+    const Call checked = checked_call(*members, call, true);
+    const Started started(members->run(checked, call_label()), checked);
+    if (started.request) started.request->wait(limit_s);
+    if (started.gathers) copy_out(started, call->out, call->capacity, call->counts);
+  });
 }
 
-tnt_comm_status tnt_group_start_barrier(int64_t group, int64_t* request) {
-  return hand_out(request, barrier(group));
-}
-
-tnt_comm_status tnt_group_allreduce(int64_t group, const void* in, void* out, uint64_t count,
-                                    tnt_comm_dtype dtype, tnt_comm_op op, double timeout_s) {
-  return run(timeout_s, allreduce(group, in, out, count, dtype, op));
-}
-
-tnt_comm_status tnt_group_start_allreduce(int64_t group, const void* in, void* out, uint64_t count,
-                                          tnt_comm_dtype dtype, tnt_comm_op op, int64_t* request) {
-  return hand_out(request, allreduce(group, in, out, count, dtype, op));
-}
-
-tnt_comm_status tnt_group_broadcast(int64_t group, void* data, uint64_t count, tnt_comm_dtype dtype,
-                                    int32_t root, double timeout_s) {
-  return run(timeout_s, broadcast(group, data, count, dtype, root));
-}
-
-tnt_comm_status tnt_group_start_broadcast(int64_t group, void* data, uint64_t count,
-                                          tnt_comm_dtype dtype, int32_t root, int64_t* request) {
-  return hand_out(request, broadcast(group, data, count, dtype, root));
-}
-
-tnt_comm_status tnt_group_allgather(int64_t group, const void* in, uint64_t count,
-                                    tnt_comm_dtype dtype, void* out, uint64_t capacity,
-                                    uint64_t* counts, double timeout_s) {
-  return gather_now(group, in, count, dtype, {}, out, capacity, counts, timeout_s);
-}
-
-tnt_comm_status tnt_group_start_allgather(int64_t group, const void* in, uint64_t count,
-                                          tnt_comm_dtype dtype, int64_t* request) {
-  return hand_out(request, gather(group, in, count, dtype, {}));
-}
-
-tnt_comm_status tnt_group_gather(int64_t group, const void* in, uint64_t count,
-                                 tnt_comm_dtype dtype, int32_t root, void* out, uint64_t capacity,
-                                 uint64_t* counts, double timeout_s) {
-  return gather_now(group, in, count, dtype, root, out, capacity, counts, timeout_s);
-}
-
-tnt_comm_status tnt_group_start_gather(int64_t group, const void* in, uint64_t count,
-                                       tnt_comm_dtype dtype, int32_t root, int64_t* request) {
-  return hand_out(request, gather(group, in, count, dtype, root));
-}
-
-tnt_comm_status tnt_group_reduce_scatter(int64_t group, const void* in, void* out,
-                                         uint64_t num_rows, uint64_t row_elements,
-                                         tnt_comm_dtype dtype, tnt_comm_op op, double timeout_s) {
-  return run(timeout_s, reduce_scatter(group, in, out, {num_rows, row_elements}, dtype, op));
-}
-
-tnt_comm_status tnt_group_start_reduce_scatter(int64_t group, const void* in, void* out,
-                                               uint64_t num_rows, uint64_t row_elements,
-                                               tnt_comm_dtype dtype, tnt_comm_op op,
-                                               int64_t* request) {
-  return hand_out(request, reduce_scatter(group, in, out, {num_rows, row_elements}, dtype, op));
-}
-
-tnt_comm_status tnt_group_alltoall(int64_t group, const void* in, void* out, uint64_t num_rows,
-                                   uint64_t row_elements, tnt_comm_dtype dtype, double timeout_s) {
-  return run(timeout_s, alltoall(group, in, out, {num_rows, row_elements}, dtype));
-}
-
-tnt_comm_status tnt_group_start_alltoall(int64_t group, const void* in, void* out,
-                                         uint64_t num_rows, uint64_t row_elements,
-                                         tnt_comm_dtype dtype, int64_t* request) {
-  return hand_out(request, alltoall(group, in, out, {num_rows, row_elements}, dtype));
-}
-
-tnt_comm_status tnt_group_scatter(int64_t group, const void* in, void* out, uint64_t num_rows,
-                                  uint64_t row_elements, tnt_comm_dtype dtype, int32_t root,
-                                  double timeout_s) {
-  return run(timeout_s, scatter(group, in, out, {num_rows, row_elements}, dtype, root));
-}
-
-tnt_comm_status tnt_group_start_scatter(int64_t group, const void* in, void* out, uint64_t num_rows,
-                                        uint64_t row_elements, tnt_comm_dtype dtype, int32_t root,
-                                        int64_t* request) {
-  return hand_out(request, scatter(group, in, out, {num_rows, row_elements}, dtype, root));
+tnt_comm_status tnt_group_start(int64_t group, const tnt_call* call, int64_t* request) {
+  return give(request, "request", [&] {
+    const auto members = group_of(group);
+    const Call checked = checked_call(*members, call, false);
+    return requests().add(std::make_shared<Started>(
+        members->start(checked, Group::Driver::engine, call_label()), checked));
+  });
 }
 
 tnt_comm_status tnt_request_test(int64_t request, int32_t* is_done) {
@@ -311,7 +166,10 @@ tnt_comm_status tnt_request_test(int64_t request, int32_t* is_done) {
 }
 
 tnt_comm_status tnt_request_wait(int64_t request, double timeout_s) {
-  return run(timeout_s, [&](Driver) { return *requests().find(request); });
+  return guard([&] {
+    const double limit_s = checked_timeout(timeout_s);
+    requests().find(request)->request->wait(limit_s);
+  });
 }
 
 tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out, uint64_t capacity,
@@ -344,25 +202,6 @@ tnt_comm_status tnt_array_create(int64_t group, uint64_t num_bytes, void** data,
 
 tnt_comm_status tnt_array_close(int64_t array) {
   return guard([&] { arrays().remove(array); });
-}
-
-tnt_comm_status tnt_comm_barrier(void) {
-  return tnt_group_barrier(TNT_GROUP_WORLD, 0);
-}
-
-tnt_comm_status tnt_comm_allreduce(const void* in, void* out, uint64_t count, const char* dtype,
-                                   const char* op) {
-  return with_dtype(dtype, [&](tnt_comm_dtype type) {
-    require_pointer(op, "op");
-    return tnt_group_allreduce(TNT_GROUP_WORLD, in, out, count, type,
-                               static_cast<tnt_comm_op>(parse_reduce_op(op)), 0);
-  });
-}
-
-tnt_comm_status tnt_comm_broadcast(void* data, uint64_t count, const char* dtype, int32_t root) {
-  return with_dtype(dtype, [&](tnt_comm_dtype type) {
-    return tnt_group_broadcast(TNT_GROUP_WORLD, data, count, type, root, 0);
-  });
 }
 
 }  // extern "C"

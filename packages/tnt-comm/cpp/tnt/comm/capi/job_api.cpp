@@ -1,6 +1,5 @@
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions

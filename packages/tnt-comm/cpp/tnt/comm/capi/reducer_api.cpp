@@ -7,8 +7,6 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
-#include "tnt/comm/capi/registry.hpp"
-#include "tnt/comm/capi/thread_label.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 

@@ -14,7 +14,7 @@
 
 namespace tnt::comm {
 
-class Creations;
+class Rendezvous;
 
 /// Whether a rank that is not known to have ended does not get to run.
 bool is_silent(const PeerStatus& status);
@@ -23,9 +23,7 @@ bool is_silent(const PeerStatus& status);
 ///
 /// The first error breaks the group for good: data of an interrupted
 /// collective may be half written, so nothing after it could be trusted. A
-/// rank that breaks its group tells the other members why.
-///
-/// Threads: all functions may be called from any thread.
+/// rank that breaks its group tells the other members why. Thread-safe.
 class AbortState {
  public:
   /// Bytes of each member's part of the group's segment that hold what the
@@ -35,12 +33,12 @@ class AbortState {
 
   /// The bytes begin at offset 0 of the segment.
   AbortState(std::string group_name, std::vector<int> members, std::shared_ptr<Segment> segment,
-             Transport& transport, std::shared_ptr<Creations> creations)
+             Transport& transport, std::shared_ptr<Rendezvous> rendezvous)
       : group_name_(std::move(group_name)),
         members_(std::move(members)),
         segment_(std::move(segment)),
         transport_(transport),
-        creations_(std::move(creations)) {}
+        rendezvous_(std::move(rendezvous)) {}
 
   const std::string& group_name() const { return group_name_; }
   int world_rank() const { return transport_.rank(); }
@@ -65,11 +63,10 @@ class AbortState {
   void check_failures_of_others() const {
     if (const auto error = failure_of_others()) throw Error(*error);
   }
-  /// What it would throw.
   std::optional<Error> failure_of_others() const;
 
   /// The groups that ranks of the job create meanwhile.
-  const std::shared_ptr<Creations>& creations() const { return creations_; }
+  const std::shared_ptr<Rendezvous>& rendezvous() const { return rendezvous_; }
 
   PeerStatus status_of(int member) const { return transport_.status_of(world_rank_of(member)); }
 
@@ -80,7 +77,7 @@ class AbortState {
   std::vector<int> members_;
   std::shared_ptr<Segment> segment_;
   Transport& transport_;
-  std::shared_ptr<Creations> creations_;
+  std::shared_ptr<Rendezvous> rendezvous_;
   mutable std::mutex mutex_;
   std::atomic<bool> is_broken_{false};
   std::optional<Error> first_error_;  // guarded until is_broken_

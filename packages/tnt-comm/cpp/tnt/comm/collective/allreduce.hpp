@@ -12,8 +12,7 @@
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/staging_pipeline.hpp"
-#include "tnt/comm/kernel/pack.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 namespace tnt::comm {
 
@@ -32,14 +31,14 @@ class OneShotAllreduce final : public StagedWork {
         num_bytes_(descriptor.num_bytes()),
         in_(static_cast<const std::byte*>(arrays.in)),
         out_(static_cast<std::byte*>(arrays.out)),
-        sources_(static_cast<std::size_t>(channel().size())),
+        sources_(static_cast<std::size_t>(ring().size())),
         reducer_(descriptor.dtype, descriptor.op, sources_.size()) {}
 
   void copy_in(std::uint64_t index) override {
-    if (num_bytes_ > 0) std::memcpy(pipeline().slot_of(channel().rank(), index), in_, num_bytes_);
+    if (num_bytes_ > 0) std::memcpy(pipeline().slot_of(ring().rank(), index), in_, num_bytes_);
   }
   void copy_out(std::uint64_t index) override {
-    for (int member = 0; member < channel().size(); ++member) {
+    for (int member = 0; member < ring().size(); ++member) {
       sources_[static_cast<std::size_t>(member)] = pipeline().slot_of(member, index);
     }
     reducer_.reduce(out_, sources_.data(), sources_.size(), count_);
@@ -66,10 +65,10 @@ struct Run {
 /// part for all.
 ///
 /// *Private memory*, where the elements may lie in several places: in blocks as large as the pair
-/// slots of a slot (see Channel). Every rank copies into pair slots what the others will reduce
+/// slots of a slot (see SlotRing). Every rank copies into pair slots what the others will reduce
 /// (all of a block but its own chunk), reduces its chunk straight out of its own memory and the
 /// others' pair slots into the same places, and copies the other chunks of the
-/// result from its pair slots. Slots stay in the caches (see Channel for why it is cheap to write
+/// result from its pair slots. Slots stay in the caches (see SlotRing for why it is cheap to write
 /// to them), so main memory sees the vector and the result only. Results can go past the caches.
 ///
 /// Blocks: ceil(bytes / (n pair slots)), two rounds each. Memory traffic per rank and byte of the
@@ -79,10 +78,9 @@ struct Run {
 /// one chunk of the whole message out of all arrays and writes it to all
 /// arrays. One block; n/n read and n/n written, nothing copied.
 ///
-/// Which of the two it is, all ranks see from what all say at the first block,
-/// where a rank with shared arrays posts an empty slot. If there are some
-/// with private arrays as well, the first block counts for nothing, and what it
-/// should have brought comes once more as the last one.
+/// Which of the two it is, all ranks see from what all say at the first block, where a rank with
+/// shared arrays posts an empty slot. If there are some with private arrays as well, the first
+/// block counts for nothing, and what it should have brought comes once more as the last one.
 class TwoShotAllreduce final : public StagedWork {
  public:
   TwoShotAllreduce(const StagingPipeline& pipeline, const Descriptor& descriptor,
@@ -92,9 +90,9 @@ class TwoShotAllreduce final : public StagedWork {
     runs_.push_back({.range = {0, count_},
                      .in = static_cast<const std::byte*>(arrays.in),
                      .out = static_cast<std::byte*>(arrays.out)});
-    is_streamed_ = is_beyond_caches(num_bytes, channel().size());
+    is_streamed_ = is_beyond_caches(num_bytes, ring().size());
     const SharedRegions* const regions = pipeline.stream().context.regions.get();
-    if (channel().size() == 1 || regions == nullptr) return;
+    if (ring().size() == 1 || regions == nullptr) return;
     const auto in = regions->find(arrays.in, num_bytes);
     const auto out = in ? regions->find(arrays.out, num_bytes) : std::nullopt;
     if (!out) return;
@@ -107,10 +105,10 @@ class TwoShotAllreduce final : public StagedWork {
         dtype_(dtype),
         stride_(size_of(dtype)),
         count_(count),
-        sources_(static_cast<std::size_t>(channel().size())),
+        sources_(static_cast<std::size_t>(ring().size())),
         reducer_(dtype, op, sources_.size()) {
     has_second_round = true;
-    block_length_ = channel().pair_slot_bytes() / stride_ * sources_.size();
+    block_length_ = ring().pair_slot_bytes() / stride_ * sources_.size();
     num_copied_blocks_ = std::max<std::size_t>(1, (count + block_length_ - 1) / block_length_);
     num_blocks = num_copied_blocks_;
   }
@@ -121,17 +119,17 @@ class TwoShotAllreduce final : public StagedWork {
 
   void on_match() override {
     int num_shared = 0;
-    for (int member = 0; member < channel().size(); ++member) {
+    for (int member = 0; member < ring().size(); ++member) {
       if (shared_offsets_of(member)) ++num_shared;
     }
     if (num_shared == 0) return;
-    is_mixed_ = num_shared < channel().size();
+    is_mixed_ = num_shared < ring().size();
     if (is_mixed_) {
       num_blocks = num_copied_blocks_ + 1;
       return;
     }
     const SharedRegions& regions = *pipeline().stream().context.regions;
-    for (int member = 0; member < channel().size(); ++member) {
+    for (int member = 0; member < ring().size(); ++member) {
       const SharedOffsets at = *shared_offsets_of(member);
       Arrays& arrays = shared_.emplace_back();
       arrays.in_segment = regions.segment_of(at.in.region);
@@ -144,7 +142,7 @@ class TwoShotAllreduce final : public StagedWork {
   void copy_in(std::uint64_t index) override {
     if (index == 0 && shared_offsets) return;  // nothing is in the slot
     visit_others(index, [&](int member, const Extent& extent) {
-      pack_scaled(pipeline().pair_slot(channel().rank(), member, index) + extent.in_pair_slot,
+      pack_scaled(pipeline().pair_slot(ring().rank(), member, index) + extent.in_pair_slot,
                   extent.in, extent.count, dtype_, extent.scale);
     });
   }
@@ -152,7 +150,7 @@ class TwoShotAllreduce final : public StagedWork {
   bool reduce(std::uint64_t index) override {
     if (!shared_.empty()) return reduce_shared();
     if (is_void(index)) return true;
-    const int rank = channel().rank();
+    const int rank = ring().rank();
     visit(index, rank, [&](const Extent& extent) {
       const std::byte* own = extent.in;
       if (extent.scale != 1) {
@@ -160,7 +158,7 @@ class TwoShotAllreduce final : public StagedWork {
         own = extent.out;
       }
       targets_.assign(1, extent.out);
-      for (int member = 0; member < channel().size(); ++member) {
+      for (int member = 0; member < ring().size(); ++member) {
         std::byte* pair_slot = pipeline().pair_slot(member, rank, index) + extent.in_pair_slot;
         sources_[static_cast<std::size_t>(member)] = member == rank ? own : pair_slot;
         if (member != rank) targets_.push_back(pair_slot);
@@ -177,7 +175,7 @@ class TwoShotAllreduce final : public StagedWork {
           std::memcpy(to, from, bytes);
         };
     visit_others(index, [&](int member, const Extent& extent) {
-      copy(extent.out, pipeline().pair_slot(channel().rank(), member, index) + extent.in_pair_slot,
+      copy(extent.out, pipeline().pair_slot(ring().rank(), member, index) + extent.in_pair_slot,
            extent.count * stride_);
     });
   }
@@ -200,11 +198,10 @@ class TwoShotAllreduce final : public StagedWork {
 
   bool is_void(std::uint64_t index) const { return is_mixed_ && index == 0; }
 
-  // True when this rank's chunk is done.
   bool reduce_shared() {
     // What one call does at most, so that other operations get their turn.
     constexpr std::size_t kBytesPerTurn = 512 * 1024;
-    const Range own = chunk_of(count_, dtype_, channel().size(), channel().rank());
+    const Range own = chunk_of(count_, dtype_, ring().size(), ring().rank());
     const std::size_t begin = own.begin + num_reduced_;
     const std::size_t length = std::min(own.end - begin, kBytesPerTurn / stride_);
     if (length > 0) {
@@ -220,7 +217,7 @@ class TwoShotAllreduce final : public StagedWork {
   }
 
   std::optional<SharedOffsets> shared_offsets_of(int member) const {
-    return channel().shared_offsets_of(member, pipeline().base());
+    return ring().shared_offsets_of(member, pipeline().base());
   }
 
   Range elements_of(std::uint64_t index) const {
@@ -230,7 +227,7 @@ class TwoShotAllreduce final : public StagedWork {
   // Calls function(Extent) for what runs hold of a member's chunk of the block.
   void visit(std::uint64_t index, int member, const auto& function) const {
     const Range whole = elements_of(index);
-    const Range chunk = chunk_of(whole.size(), dtype_, channel().size(), member);
+    const Range chunk = chunk_of(whole.size(), dtype_, ring().size(), member);
     for (const Run& run : runs_) {
       const std::size_t begin = std::max(run.range.begin, whole.begin + chunk.begin);
       const std::size_t end = std::min(run.range.end, whole.begin + chunk.end);
@@ -242,8 +239,8 @@ class TwoShotAllreduce final : public StagedWork {
   }
 
   void visit_others(std::uint64_t index, const auto& function) const {
-    for (int member = 0; member < channel().size(); ++member) {
-      if (member == channel().rank()) continue;
+    for (int member = 0; member < ring().size(); ++member) {
+      if (member == ring().rank()) continue;
       visit(index, member, [&](const Extent& extent) { function(member, extent); });
     }
   }
@@ -265,7 +262,7 @@ class TwoShotAllreduce final : public StagedWork {
 
 /// The latency path of small allreduces: what OneShotAllreduce does, by a caller
 /// who holds the stream, without an operation object and without allocating
-/// anything. One object serves all calls of a channel, one after the other.
+/// anything. One object serves all calls of a ring, one after the other.
 ///
 /// If the peers do not come soon, or call something else, a OneShotAllreduce
 /// takes the call over where it is; see StagedOperation::take_over().
@@ -273,8 +270,8 @@ class QuickAllreduce {
  public:
   explicit QuickAllreduce(std::shared_ptr<StagedStream> stream)
       : stream_(std::move(stream)),
-        limit_bytes_(one_shot_limit_bytes(stream_->channel.size())),
-        sources_(static_cast<std::size_t>(stream_->channel.size())),
+        limit_bytes_(one_shot_limit_bytes(stream_->ring.size())),
+        sources_(static_cast<std::size_t>(stream_->ring.size())),
         reducer_(DType::uint8, ReduceOp::sum, sources_.size()) {}
 
   /// Whether messages of this size are OneShotAllreduce's.
@@ -282,7 +279,7 @@ class QuickAllreduce {
 
   /// Copies the input into the slot and posts it. Wakes nobody.
   void begin(const void* in, void* out, const Descriptor& descriptor) {
-    Channel& channel = stream_->channel;
+    SlotRing& ring = stream_->ring;
     const std::uint64_t block = stream_->next_block;
     descriptor_ = descriptor;
     descriptor_.call_index = stream_->num_calls++;
@@ -290,24 +287,24 @@ class QuickAllreduce {
     out_ = static_cast<std::byte*>(out);
     num_arrived_ = 0;
     const std::size_t num_bytes = descriptor.num_bytes();
-    if (num_bytes > 0) std::memcpy(channel.slot(block), in_, num_bytes);
-    channel.describe(block, descriptor_);
-    channel.post_quietly(block);
+    if (num_bytes > 0) std::memcpy(ring.slot(block), in_, num_bytes);
+    ring.describe(block, descriptor_);
+    ring.post_quietly(block);
   }
 
   /// True when all have posted the same call, and the result is in `out`.
   bool try_finish() {
-    const Channel& channel = stream_->channel;
+    const SlotRing& ring = stream_->ring;
     const std::uint64_t block = stream_->next_block;
-    for (; num_arrived_ < channel.size(); ++num_arrived_) {
-      if (num_arrived_ == channel.rank()) continue;
-      if (!channel.has_posted(num_arrived_, block)) return false;
+    for (; num_arrived_ < ring.size(); ++num_arrived_) {
+      if (num_arrived_ == ring.rank()) continue;
+      if (!ring.has_posted(num_arrived_, block)) return false;
       // Then nothing is quick any more: whoever takes over says what differs.
-      if (!descriptor_.matches(channel.descriptor_of(num_arrived_, block))) return false;
+      if (!descriptor_.matches(ring.descriptor_of(num_arrived_, block))) return false;
     }
-    for (int member = 0; member < channel.size(); ++member) {
+    for (int member = 0; member < ring.size(); ++member) {
       sources_[static_cast<std::size_t>(member)] =
-          member == channel.rank() ? in_ : channel.slot_of(member, block);
+          member == ring.rank() ? in_ : ring.slot_of(member, block);
     }
     reducer_.become(descriptor_.dtype, descriptor_.op);
     reducer_.reduce(out_, sources_.data(), sources_.size(), descriptor_.count);
@@ -316,9 +313,8 @@ class QuickAllreduce {
   }
 
   /// To be called at the end, or if there is none soon: for ranks that sleep.
-  void wake_others() { stream_->channel.wake_others(); }
+  void wake_others() { stream_->ring.wake_others(); }
 
-  /// The call, with its number.
   const Descriptor& descriptor() const { return descriptor_; }
 
  private:

@@ -13,29 +13,25 @@
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
-/// The two slots of a bucket on this rank: which one a step uses, and which
-/// one is lent to somebody who reads a result in place. Knows nothing of other
-/// ranks.
+/// The two slots of a bucket on this rank: which one a step uses, and which one is lent to somebody
+/// who reads a result in place. Knows nothing of other ranks.
 ///
 /// A step's slot is chosen when it is *opened*, that is when its first
 /// tensor is packed: that of the step before again (it is in the caches), unless
 /// it is lent. So the slots of a step may differ between ranks.
 ///
-/// Only one slot is lent at a time, so that the other one can always be
-/// packed. The same slot may be lent several times over: a bucket holds
-/// several tensors.
+/// Only one slot is lent at a time, so that the other one can always be packed. The same slot may
+/// be lent several times over: a bucket holds several tensors.
 ///
 /// Some tensors of a step may still be waiting for their finish() while others
 /// are packed for the next step already, into the same slot. They do not
 /// meet: each tensor has its own place, and a step runs only when all its
-/// tensors are packed, hence when all have finished the step before.
-///
-/// Threads: all functions may be called from any thread.
+/// tensors are packed, hence when all have finished the step before. Thread-safe.
 class DoubleBuffer {
  public:
   /// Slots begin at `offset` of the segment's parts, `slot_bytes` each.
@@ -67,9 +63,8 @@ class DoubleBuffer {
   std::size_t offset_of(std::size_t slot) const { return offset_ + slot * slot_bytes_; }
   std::byte* data_of(std::size_t slot) { return segment_->local() + offset_of(slot); }
 
-  /// Lends the slot of a completed step: true, and nobody writes to it until
-  /// as many take_back() calls. False if the other slot is lent, or if this
-  /// one is being packed again.
+  /// Lends the slot of a completed step: true, and nobody writes to it until as many take_back()
+  /// calls. False if the other slot is lent, or if this one is being packed again.
   bool try_lend(std::uint64_t step) {
     const std::lock_guard lock(mutex_);
     const std::size_t slot = slot_of_step_[step % 2];
@@ -93,7 +88,6 @@ class DoubleBuffer {
   std::array<std::size_t, kNumSlots> num_lent_{};
 };
 
-/// A bucket that is to be summed over a group in every step.
 struct BucketSpec {
   DType dtype = DType::float32;
   std::size_t count = 0;     ///< elements
@@ -169,7 +163,6 @@ class BucketOperation : public CollectiveOperation {
     return slots;
   }
 
-  /// Steps that this rank has posted.
   std::uint64_t num_posted() const { return num_posted_.load(); }
 
  protected:
@@ -191,7 +184,6 @@ class BucketOperation : public CollectiveOperation {
   /// The slots that hold the results, if these can be lent.
   virtual std::shared_ptr<DoubleBuffer> lendable() const { return nullptr; }
 
-  /// The step that is reduced.
   std::uint64_t current() const { return current_; }
   bool has_begun() const { return has_begun_; }
 

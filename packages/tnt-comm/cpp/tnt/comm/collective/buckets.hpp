@@ -10,12 +10,12 @@
 
 #include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/collective/bucket_operation.hpp"
-#include "tnt/comm/kernel/pack.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
 
-/// The order in which buckets use the slots of one channel, the same on all
+/// The order in which buckets use the slots of one ring, the same on all
 /// members, although they may have packed their buckets in different orders.
 ///
 /// The first member is the sequencer, which gives a sequence number to a bucket as soon as all
@@ -26,11 +26,11 @@ namespace tnt::comm {
 /// buckets, from one thread at a time.
 class BucketSequencer {
  public:
-  static MemoryNeeds memory_needs(const ChannelLayout& layout, std::size_t num_buckets) {
+  static MemoryNeeds memory_needs(const SlotLayout& layout, std::size_t num_buckets) {
     return {layout.num_bytes(), kNumCounters * num_buckets};
   }
 
-  /// The channel lies in the segment, the notifications begin at `first`.
+  /// The ring lies in the segment, the notifications begin at `first`.
   BucketSequencer(std::shared_ptr<Segment> segment, std::shared_ptr<StagedStream> stream,
                   NotificationId first, std::size_t num_buckets)
       : segment_(std::move(segment)),
@@ -50,7 +50,7 @@ class BucketSequencer {
     return segment_->poll(member, counter(bucket, Counter::posted)) > step;
   }
 
-  /// Whether the posted step of the bucket may use the channel now.
+  /// Whether the posted step of the bucket may use the ring now.
   bool may_begin(std::size_t bucket, std::uint64_t step) {
     // Only the sequencer has to look while another bucket is at work.
     if (current_ != nullptr && (!is_sequencer() || has_number(bucket))) return false;
@@ -116,7 +116,6 @@ class BucketSequencer {
     return has_number(bucket) ? given : 0;
   }
 
-  // Tells all other members.
   void announce(NotificationId id, std::uint64_t value) {
     // Starting with the next rank spreads the load when all announce at once.
     for (int distance = 1; distance < segment_->size(); ++distance) {
@@ -167,11 +166,11 @@ class StagedBucketOperation : public BucketOperation {
   StagedWork& work_;
 };
 
-/// OneShotAllreduce of a small bucket, which is packed into its slot of a channel of its own: of
+/// OneShotAllreduce of a small bucket, which is packed into its slot of a ring of its own: of
 /// depth 1, so that each slot serves every other step. Its sum is private.
 class OneShotBucket final : public StagedBucketOperation {
  public:
-  static ChannelLayout layout(const BucketSpec& spec) {
+  static SlotLayout layout(const BucketSpec& spec) {
     return {.slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes), .depth = 1};
   }
 
@@ -181,11 +180,11 @@ class OneShotBucket final : public StagedBucketOperation {
         work_(pipeline(), {.dtype = spec.dtype, .op = ReduceOp::sum, .count = spec.count},
               {.out = result_.data()}) {}
 
-  std::byte* input(std::uint64_t step) override { return pipeline().channel().slot(step); }
+  std::byte* input(std::uint64_t step) override { return pipeline().ring().slot(step); }
   const std::byte* result(std::uint64_t) const override { return result_.data(); }
 
  protected:
-  void announce(std::uint64_t step) override { pipeline().stream().channel.post(step); }
+  void announce(std::uint64_t step) override { pipeline().stream().ring.post(step); }
   bool try_begin() override {
     pipeline().begin(1);
     return true;
@@ -199,10 +198,9 @@ class OneShotBucket final : public StagedBucketOperation {
 /// TwoShotAllreduce of a large bucket: it goes block by block through slots that stay
 /// in the caches and that it shares with other buckets, see BucketSequencer.
 ///
-/// So its tensors need not be in memory that others can reach. Large ones stay
-/// where they are and are summed there; small ones, and those whose owner wants
-/// them back at once, are packed into private memory, of which nothing is taken
-/// that is not used.
+/// So its tensors need not be in memory that others can reach. Large ones stay where they are and
+/// are summed there; small ones, and those whose owner wants them back at once, are packed into
+/// private memory, of which nothing is taken that is not used.
 class TwoShotBucket final : public StagedBucketOperation {
  public:
   /// The `bucket`-th of those that share the sequencer.
@@ -231,7 +229,7 @@ class TwoShotBucket final : public StagedBucketOperation {
   }
   bool may_be_in_place(std::size_t /*index*/) const override { return true; }
   void sum_in_place(std::size_t index, InPlaceTensor tensor) override {
-    const bool is_alone = pipeline().channel().size() == 1;
+    const bool is_alone = pipeline().ring().size() == 1;
     if (is_alone && (tensor.in != tensor.out || tensor.scale != 1)) {
       pack_scaled(tensor.out, tensor.in, large_[index].size(), dtype_, tensor.scale);
     }

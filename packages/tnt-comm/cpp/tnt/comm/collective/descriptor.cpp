@@ -69,13 +69,13 @@ bool Descriptor::matches(const Descriptor& other) const {
   return call_index == other.call_index && kind == other.kind && dtype == other.dtype &&
          op == other.op && root == other.root && algorithm == other.algorithm &&
          shape == other.shape && label == other.label &&
-         (traits_of(kind).takes_any_count || count == other.count);
+         (traits_of(kind).takes_any_count() || count == other.count);
 }
 
 std::uint64_t Descriptor::fingerprint() const {
   // FNV-1a, word by word.
   std::uint64_t fingerprint = 14695981039346656037ULL;
-  const std::uint64_t compared_count = traits_of(kind).takes_any_count ? 0 : count;
+  const std::uint64_t compared_count = traits_of(kind).takes_any_count() ? 0 : count;
   for (const std::uint64_t word :
        {call_index, static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(dtype),
         static_cast<std::uint64_t>(op), static_cast<std::uint64_t>(root),
@@ -91,7 +91,7 @@ std::string Descriptor::describe() const {
   if (kind == CollectiveKind::creation) return std::string(traits.name);  // the note says of what
   if (!traits.has_data) return text(traits.name, "()");
   std::string result = text(traits.name, "(", comm::name_of(dtype), ", ", count, " elements");
-  if (traits.takes_any_count && shape != 0) result += " in rows";
+  if (traits.takes_any_count() && shape != 0) result += " in rows";
   result += describe_shape(shape);
   if (traits.reduces) result += text(", ", comm::name_of(op));
   if (traits.has_root) result += text(", root ", root);

@@ -20,16 +20,12 @@ struct CallLabel {
   std::string_view label;   ///< what the call is for; must be equal on all ranks
   std::string_view caller;  ///< where it is made, such as "train.py:31"; shown, not compared
 
-  /// Finds the caller if it is not given, which takes longer than a short call.
-  /// Asked in the thread of the call; if that is going to wait, only when there
-  /// is something to wait for.
+  /// Finds the caller if it is not given, which takes longer than a short call. Asked in the thread
+  /// of the call; if that is going to wait, only when there is something to wait for.
   std::string (*find_caller)() = nullptr;
 
   /// What the call creates, such as "Gatherer 'rows'"; shown, not compared.
   std::string_view created = {};
-
-  /// Of the array, if it has several axes (see pack_shape); must be equal on all ranks.
-  std::uint64_t shape = 0;
 
   bool must_find_caller() const { return caller.empty() && find_caller != nullptr; }
 };
@@ -40,16 +36,13 @@ inline constexpr std::size_t kMaxNoteBytes = 128;
 /// Fingerprint of a label; 0 only if there is none.
 std::uint64_t fingerprint_of(std::string_view label);
 
-/// The note for messages: " 'fit: end of step' from train.py:31", or "". A long
-/// label loses its end and a long caller its begin, between characters. Finds
-/// the caller if need be.
+/// The note for messages: " 'fit: end of step' from train.py:31", or "". A long label loses its end
+/// and a long caller its begin, between characters. Finds the caller if need be.
 std::string note_of(const CallLabel& label);
 
-/// The note of a call: "" unless it is given, which may be after
-/// the call has begun, as promised.
+/// The note of a call: "" unless it is given, which may be after the call has begun, as promised.
 ///
-/// Threads: promise() before others know of it; give() once; the rest from any
-/// thread.
+/// Threads: promise() before others know of it; give() once; the rest from any thread.
 class CallNote {
  public:
   /// It will be given soon. Nobody is told of a mismatch before that.
@@ -83,26 +76,38 @@ enum class CollectiveKind : std::uint8_t {
   creation,  ///< of something by all members together, which tell each other of what
 };
 
+/// What a member gets, beside the array that it gives.
+enum class ResultLayout : std::uint8_t {
+  none,
+  same,    ///< an array of the same length
+  part,    ///< this member's part of the rows
+  parts,   ///< such a part from each member
+  blocks,  ///< the arrays of all members, which may have different lengths
+};
+
 /// What distinguishes a collective for checks and messages.
 struct CollectiveTraits {
   std::string_view name;
-  bool has_data = false;
+  ResultLayout result = ResultLayout::none;
+  bool has_data = true;
   bool reduces = false;
   bool has_root = false;
-  bool takes_any_count = false;  ///< members may contribute arrays of different lengths
+
+  bool cuts_rows() const { return result == ResultLayout::part || result == ResultLayout::parts; }
+  bool takes_any_count() const { return result == ResultLayout::blocks; }
 };
 
 inline constexpr std::array kCollectiveTraits = std::to_array<CollectiveTraits>({
-    {.name = "barrier"},
-    {.name = "allreduce", .has_data = true, .reduces = true},
-    {.name = "broadcast", .has_data = true, .has_root = true},
-    {.name = "allgather", .has_data = true, .takes_any_count = true},
-    {.name = "reduce_scatter", .has_data = true, .reduces = true},
-    {.name = "alltoall", .has_data = true},
-    {.name = "gather", .has_data = true, .has_root = true, .takes_any_count = true},
-    {.name = "scatter", .has_data = true, .has_root = true},
-    {.name = "creation", .takes_any_count = true},
-    {.name = "unknown"},  // the byte of a rank that is none of these
+    {.name = "barrier", .has_data = false},
+    {.name = "allreduce", .result = ResultLayout::same, .reduces = true},
+    {.name = "broadcast", .result = ResultLayout::same, .has_root = true},
+    {.name = "allgather", .result = ResultLayout::blocks},
+    {.name = "reduce_scatter", .result = ResultLayout::part, .reduces = true},
+    {.name = "alltoall", .result = ResultLayout::parts},
+    {.name = "gather", .result = ResultLayout::blocks, .has_root = true},
+    {.name = "scatter", .result = ResultLayout::part, .has_root = true},
+    {.name = "creation", .result = ResultLayout::blocks, .has_data = false},
+    {.name = "unknown", .has_data = false},  // the byte of a rank that is none of these
 });
 
 constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
@@ -113,6 +118,9 @@ constexpr const CollectiveTraits& traits_of(CollectiveKind kind) {
 constexpr std::string_view name_of(CollectiveKind kind) {
   return traits_of(kind).name;
 }
+
+/// How many kinds callers may ask for: those before `creation`.
+inline constexpr auto kNumCallableKinds = static_cast<std::size_t>(CollectiveKind::creation);
 
 static_assert([] {
   using enum CollectiveKind;
@@ -143,7 +151,7 @@ AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name);
 /// What a rank says about the collective it takes part in, so that the others
 /// can see that they all mean the same. Travels as bytes.
 struct Descriptor {
-  std::uint64_t call_index = 0;  ///< how many collectives this channel had before
+  std::uint64_t call_index = 0;  ///< how many collectives this ring had before
   CollectiveKind kind = CollectiveKind::barrier;
   DType dtype = DType::uint8;
   ReduceOp op = ReduceOp::sum;
@@ -162,7 +170,6 @@ struct Descriptor {
     return !traits_of(kind).has_root || member == static_cast<int>(root);
   }
 
-  /// Of this rank's contribution.
   std::uint64_t num_bytes() const { return count * size_of(dtype); }
 
   /// Equal for descriptors that match, and for others by an unlikely accident.

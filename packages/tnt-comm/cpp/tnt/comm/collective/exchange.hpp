@@ -12,7 +12,7 @@
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 namespace tnt::comm {
 
@@ -61,9 +61,8 @@ class Broadcast final : public Exchange {
 /// the number of blocks: the longest part's.
 ///
 /// Blocks: ceil(longest part / share). In shared memory one round each; every byte is copied once
-/// in and n times out. By messages n-1 of each rank; every rank sends its part n-1
-/// times, as it must be received, and only the notification once its end is reached, or to who
-/// does not take it.
+/// in and n times out. By messages n-1 of each rank; every rank sends its part n-1 times, as it
+/// must be received, and only the notification once its end is reached, or to who does not take it.
 template <typename Exchange>
 class Allgather final : public Exchange {
  public:

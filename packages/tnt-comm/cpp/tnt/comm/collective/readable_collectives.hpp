@@ -21,16 +21,16 @@ class StagedExchange : public StagedWork {
   StagedExchange(const StagingPipeline& pipeline, const Descriptor& descriptor, SentParts parts)
       : StagedWork(pipeline), descriptor_(descriptor), parts_(parts) {
     const std::size_t num_parts =
-        parts == SentParts::same ? 1 : static_cast<std::size_t>(channel().size());
-    share_ = channel().slot_bytes() / num_parts / kCacheLineBytes * kCacheLineBytes;
+        parts == SentParts::same ? 1 : static_cast<std::size_t>(ring().size());
+    share_ = ring().slot_bytes() / num_parts / kCacheLineBytes * kCacheLineBytes;
   }
 
-  int rank() const { return channel().rank(); }
-  int size() const { return channel().size(); }
+  int rank() const { return ring().rank(); }
+  int size() const { return ring().size(); }
   const Descriptor& descriptor() const { return descriptor_; }
   std::size_t share() const { return share_; }
   std::uint64_t count_of(int member) const {
-    return channel().descriptor_of(member, pipeline().base()).count;
+    return ring().descriptor_of(member, pipeline().base()).count;
   }
   void cut(std::size_t longest) {
     num_blocks = std::max<std::size_t>(1, (longest + share_ - 1) / share_);
@@ -75,18 +75,18 @@ struct StagedWorld {
 /// Collectives among ranks that can read each other's memory.
 class ReadableCollectives final : public Collectives {
  public:
-  /// Of the channel: a block is copied in while the one before is reduced. Longer messages take
+  /// Of the ring: a block is copied in while the one before is reduced. Longer messages take
   /// several blocks through slots of this size.
-  static ChannelLayout layout_with(std::size_t slot_bytes) {
+  static SlotLayout layout_with(std::size_t slot_bytes) {
     return {.slot_bytes = slot_bytes, .depth = 2};
   }
 
   ReadableCollectives(OperationContext context, const StreamMemory& memory) {
-    ChannelLayout layout = layout_with(memory.slot_bytes);
+    SlotLayout layout = layout_with(memory.slot_bytes);
     layout.offset = memory.offset;
     const AllreduceAlgorithm requested = context.requested;
     stream_ = std::make_shared<StagedStream>(
-        StagedStream{std::move(context), Channel(memory.segment, layout)});
+        StagedStream{std::move(context), SlotRing(memory.segment, layout)});
     const bool may_be_one_shot =
         requested == AllreduceAlgorithm::automatic || requested == AllreduceAlgorithm::one_shot;
     if (may_be_one_shot) quick_ = std::make_unique<QuickAllreduce>(stream_);
@@ -108,7 +108,7 @@ class ReadableCollectives final : public Collectives {
     const AllreduceCase wanted{.num_bytes = descriptor.num_bytes(),
                                .dtype = descriptor.dtype,
                                .topology = Topology::readable,
-                               .num_members = stream_->channel.size()};
+                               .num_members = stream_->ring.size()};
     const OperationContext& context = stream_->context;
     if (choose_allreduce(wanted, context.requested, *context.abort_state) ==
         AllreduceAlgorithm::one_shot) {

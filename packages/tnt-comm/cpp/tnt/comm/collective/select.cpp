@@ -26,8 +26,7 @@ constexpr double kUsPerCombinedByte = 1.5e-4;
 // area of a group's slot holds.
 constexpr std::size_t kBlockBytes = 256 * 1024;
 
-// What the table is asked about: the message that one rank exchanges, and with
-// how many others.
+// What the table is asked about: the message that one rank exchanges, and with how many others.
 struct AllreduceQuery {
   Topology topology;
   bool rounds_once;  // no partial sum may be rounded
@@ -60,10 +59,9 @@ bool do_copies_fit(const AllreduceQuery& query, Radices radices) {
   return num_copies(query.size, radices) * query.num_bytes <= kBlockBytes;
 }
 
-// The table. A rule can be used where its memory and its arithmetic allow it
-// (`reads`: in groups whose members read each other's memory), and is proposed
-// for the messages it is meant for; of the proposed rules the one with the least
-// estimated time is taken, of equal ones the first.
+// The table. A rule can be used where its memory and its arithmetic allow it (`reads`: in groups
+// whose members read each other's memory), and is proposed for the messages it is meant for; of the
+// proposed rules the one with the least estimated time is taken, of equal ones the first.
 struct TuningRule {
   AllreduceAlgorithm algorithm;
   bool reads;

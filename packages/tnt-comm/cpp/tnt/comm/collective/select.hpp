@@ -9,7 +9,6 @@
 
 namespace tnt::comm {
 
-/// How the members of a group reach each other.
 enum class Topology {
   readable,      ///< all can read each other's memory
   put_only,      ///< they can only put into it
@@ -45,7 +44,6 @@ inline std::size_t one_shot_limit_bytes(int num_members) {
   return kReadBudget / static_cast<std::size_t>(num_members);
 }
 
-/// How an algorithm exchanges messages.
 struct MessagePattern {
   LevelScheme scheme;
   bool has_many_blocks_under_way = true;

@@ -25,18 +25,14 @@ struct RegionOffset {
 /// created together: region i is the i-th of the group on every member. Finds
 /// out whether an array lies in one of them, and where the others' arrays are.
 ///
-/// A member *drops* a region when it does not use its own part any more, in any
-/// order. Its memory is given back at once; the addresses stay valid on all
-/// members until everybody has dropped the region, since the others may still
-/// use theirs.
-///
-/// Threads: all functions may be called from any thread.
+/// A member *drops* a region when it does not use its own part any more, in any order. Its memory
+/// is given back at once; the addresses stay valid on all members until everybody has dropped the
+/// region, since the others may still use theirs. Thread-safe.
 class SharedRegions {
  public:
   /// Notifications that the segment of a region must have.
   static constexpr std::size_t kNumNotifications = 1;
 
-  /// The next region.
   std::uint64_t add(std::shared_ptr<Segment> segment, std::size_t num_bytes) {
     const std::lock_guard lock(mutex_);
     forget_dropped();

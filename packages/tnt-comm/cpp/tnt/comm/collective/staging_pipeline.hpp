@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/channel.hpp"
 #include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/collective/slot_ring.hpp"
 
 namespace tnt::comm {
 
-/// A channel that serves one operation after the other: the calls of a stream, or the steps of
+/// A ring that serves one operation after the other: the calls of a stream, or the steps of
 /// buckets.
 struct StagedStream {
   OperationContext context;
-  Channel channel;
+  SlotRing ring;
   std::uint64_t next_block = 0;  ///< the first block of the next operation
   std::uint64_t num_calls = 0;   ///< operations so far
 };
@@ -49,22 +49,20 @@ class StagedWork {
 
  protected:
   const StagingPipeline& pipeline() const { return pipeline_; }
-  const Channel& channel() const;
+  const SlotRing& ring() const;
 
  private:
   const StagingPipeline& pipeline_;
 };
 
-/// Takes an operation through the slots of a channel, with up to `depth` of
-/// its blocks under way.
+/// Takes an operation through the slots of a ring, with up to `depth` of its blocks under way.
 ///
 /// Threads: one at a time.
 class StagingPipeline {
  public:
   explicit StagingPipeline(std::shared_ptr<StagedStream> stream) : stream_(std::move(stream)) {}
 
-  /// From the channel's next block on. `num_posted`: blocks that this rank has
-  /// posted already.
+  /// From the ring's next block on. `num_posted`: blocks that this rank has posted already.
   void begin(std::uint64_t num_posted = 0) {
     base_ = stream_->next_block;
     posted_ = num_posted;
@@ -72,7 +70,7 @@ class StagingPipeline {
   }
 
   /// Posts the next block, if its slot is free; reduces and finishes what can be, from the moment
-  /// on that `has_matched()`. When it is `done`, the channel is free for the next operation.
+  /// on that `has_matched()`. When it is `done`, the ring is free for the next operation.
   template <typename Condition>
   Progress advance(StagedWork& work, const Condition& has_matched) {
     bool has_moved = try_post(work);
@@ -84,47 +82,47 @@ class StagingPipeline {
     stream_->next_block = base_ + finished_;
     return Progress::done;
   }
-  bool have_all_posted_first() const { return posted_ > 0 && channel().have_all_posted(base_); }
+  bool have_all_posted_first() const { return posted_ > 0 && ring().have_all_posted(base_); }
 
   StagedStream& stream() const { return *stream_; }
-  const Channel& channel() const { return stream_->channel; }
-  /// The channel's number of the first block.
+  const SlotRing& ring() const { return stream_->ring; }
+  /// The ring's number of the first block.
   std::uint64_t base() const { return base_; }
 
   std::byte* slot_of(int member, std::uint64_t index) const {
-    return channel().slot_of(member, base_ + index);
+    return ring().slot_of(member, base_ + index);
   }
   std::byte* pair_slot(int asker, int answerer, std::uint64_t index) const {
-    return channel().pair_slot(asker, answerer, base_ + index);
+    return ring().pair_slot(asker, answerer, base_ + index);
   }
 
   /// Members whose next act is waited for.
   std::vector<int> missing() const {
-    if (reduced_ < posted_) return channel().missing_posts(base_ + reduced_);
-    if (finished_ < reduced_) return channel().missing_reductions(base_ + finished_);
+    if (reduced_ < posted_) return ring().missing_posts(base_ + reduced_);
+    if (finished_ < reduced_) return ring().missing_reductions(base_ + finished_);
     return {};
   }
 
  private:
   bool try_post(StagedWork& work) {
-    if (posted_ == work.num_blocks || posted_ == finished_ + channel().depth()) return false;
+    if (posted_ == work.num_blocks || posted_ == finished_ + ring().depth()) return false;
     work.copy_in(posted_);
-    stream_->channel.post(base_ + posted_);
+    stream_->ring.post(base_ + posted_);
     ++posted_;
     return true;
   }
   bool try_reduce(StagedWork& work) {
-    if (reduced_ == posted_ || !channel().have_all_posted(base_ + reduced_)) return false;
+    if (reduced_ == posted_ || !ring().have_all_posted(base_ + reduced_)) return false;
     if (work.has_second_round) {
       if (!work.reduce(reduced_)) return true;
-      stream_->channel.publish_reduced(base_ + reduced_);
+      stream_->ring.publish_reduced(base_ + reduced_);
     }
     ++reduced_;
     return true;
   }
   bool try_finish(StagedWork& work) {
     if (finished_ == reduced_) return false;
-    if (work.has_second_round && !channel().have_all_reduced(base_ + finished_)) return false;
+    if (work.has_second_round && !ring().have_all_reduced(base_ + finished_)) return false;
     work.copy_out(finished_);
     ++finished_;
     return true;
@@ -137,11 +135,11 @@ class StagingPipeline {
   std::uint64_t finished_ = 0;
 };
 
-inline const Channel& StagedWork::channel() const {
-  return pipeline_.channel();
+inline const SlotRing& StagedWork::ring() const {
+  return pipeline_.ring();
 }
 
-/// A call of a collective that goes through the slots of a channel, in as many blocks
+/// A call of a collective that goes through the slots of a ring, in as many blocks
 /// as the message needs.
 ///
 /// In the first block all ranks compare what they think they are doing. If any two differ, each
@@ -149,7 +147,7 @@ inline const Channel& StagedWork::channel() const {
 class StagedOperation : public CollectiveOperation {
  public:
   /// For a call that was begun without an operation: its first block is
-  /// `next_block` of the channel, counted and posted already.
+  /// `next_block` of the ring, counted and posted already.
   void take_over(const Descriptor& descriptor) {
     has_begun_ = true;
     descriptor_ = descriptor;
@@ -173,11 +171,11 @@ class StagedOperation : public CollectiveOperation {
   }
   std::string describe() const final { return describe_call(descriptor_); }
   std::vector<int> missing() const final {
-    if (is_mismatch_) return channel().missing_notes(pipeline_.base());
+    if (is_mismatch_) return ring().missing_notes(pipeline_.base());
     return has_begun_ ? pipeline_.missing() : std::vector<int>{};
   }
   bool has_made_call(int member) const final {
-    return has_begun_ && channel().has_posted(member, pipeline_.base());
+    return has_begun_ && ring().has_posted(member, pipeline_.base());
   }
   Error explained(const Error& error) const final {
     // Who ends before it has told its note has still made another call.
@@ -185,20 +183,20 @@ class StagedOperation : public CollectiveOperation {
   }
 
  private:
-  Channel& channel() const { return pipeline_.stream().channel; }
+  SlotRing& ring() const { return pipeline_.stream().ring; }
 
   void begin() {
     has_begun_ = true;
     pipeline_.begin();
     descriptor_.call_index = pipeline_.stream().num_calls++;
     const SharedOffsets* offsets = work_.shared_offsets ? &*work_.shared_offsets : nullptr;
-    channel().describe(pipeline_.base(), descriptor_, offsets);
+    ring().describe(pipeline_.base(), descriptor_, offsets);
   }
 
   bool try_match() {
     if (!pipeline_.have_all_posted_first()) return false;
-    for (int member = 0; member < channel().size(); ++member) {
-      is_mismatch_ |= !descriptor_.matches(channel().descriptor_of(member, pipeline_.base()));
+    for (int member = 0; member < ring().size(); ++member) {
+      is_mismatch_ |= !descriptor_.matches(ring().descriptor_of(member, pipeline_.base()));
     }
     if (is_mismatch_) {
       exchange_notes();
@@ -213,16 +211,15 @@ class StagedOperation : public CollectiveOperation {
   void exchange_notes() {
     if (!note().is_given()) return;
     const std::uint64_t block = pipeline_.base();
-    if (!channel().has_told_note(channel().rank(), block))
-      channel().tell_note(block, note().text());
-    if (channel().missing_notes(block).empty()) throw mismatch();
+    if (!ring().has_told_note(ring().rank(), block)) ring().tell_note(block, note().text());
+    if (ring().missing_notes(block).empty()) throw mismatch();
   }
 
   Error mismatch() const {
     std::vector<MadeCall> calls;
-    for (int member = 0; member < channel().size(); ++member) {
-      calls.push_back({channel().descriptor_of(member, pipeline_.base()),
-                       channel().note_of(member, pipeline_.base())});
+    for (int member = 0; member < ring().size(); ++member) {
+      calls.push_back({ring().descriptor_of(member, pipeline_.base()),
+                       ring().note_of(member, pipeline_.base())});
     }
     return mismatch_error(*abort_state(), calls);
   }
@@ -235,7 +232,6 @@ class StagedOperation : public CollectiveOperation {
   bool is_mismatch_ = false;  // found; the notes are still exchanged
 };
 
-/// A call that does this work.
 template <typename Work>
 class StagedCall final : public StagedOperation {
  public:

@@ -5,7 +5,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 namespace tnt::comm {
 namespace {

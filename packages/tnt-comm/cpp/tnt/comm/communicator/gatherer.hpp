@@ -13,7 +13,7 @@
 namespace tnt::comm {
 
 /// Gathers blocks of bytes of any lengths from all ranks, step after step, on
-/// a channel of its own: independent of all other collectives.
+/// a ring of its own: independent of all other collectives.
 ///
 /// A step is start() and then finish(), or take(). Thread-safe.
 class TNT_COMM_EXPORT Gatherer {
@@ -26,9 +26,8 @@ class TNT_COMM_EXPORT Gatherer {
   /// Copies the block. Never waits for another rank.
   void start(const void* data, std::size_t num_bytes, const CallLabel& label = {});
 
-  /// Waits until all blocks have arrived; their sizes in bytes, in rank order.
-  /// May be called any number of times before finish(). The step must have
-  /// been started.
+  /// Waits until all blocks have arrived; their sizes in bytes, in rank order. May be called any
+  /// number of times before finish(). The step must have been started.
   std::vector<std::size_t> wait(double timeout_s = 0, const InterruptCheck& check_interrupt = {});
 
   /// Waits, writes all blocks back to back to `out`, and ends the step.

@@ -8,45 +8,6 @@
 #include "tnt/comm/communicator/wait.hpp"
 
 namespace tnt::comm {
-namespace {
-
-Descriptor descriptor_of(CollectiveKind kind, std::size_t count, DType dtype,
-                         const CallLabel& label) {
-  return {.kind = kind,
-          .dtype = dtype,
-          .count = count,
-          .shape = label.shape,
-          .label = fingerprint_of(label.label)};
-}
-
-Descriptor allreduce_descriptor(std::size_t count, DType dtype, ReduceOp op,
-                                AllreduceAlgorithm algorithm, const CallLabel& label) {
-  bytes_in_memory(count, size_of(dtype), "allreduce");  // what follows may multiply
-  Descriptor descriptor = descriptor_of(CollectiveKind::allreduce, count, dtype, label);
-  descriptor.op = op;
-  descriptor.algorithm = algorithm;
-  return descriptor;
-}
-
-// Of a collective that cuts an array into parts.
-Descriptor rows_descriptor(CollectiveKind kind, const Group::Rows& rows, DType dtype,
-                           const CallLabel& label) {
-  const std::size_t count = bytes_in_memory(rows.count, rows.num_elements, name_of(kind));
-  Descriptor descriptor = descriptor_of(kind, count, dtype, label);
-  if (descriptor.shape == 0 && rows.num_elements != 1) {
-    const std::array lengths = {static_cast<std::ptrdiff_t>(rows.count),
-                                static_cast<std::ptrdiff_t>(rows.num_elements)};
-    descriptor.shape = pack_shape(lengths.data(), lengths.size());
-  }
-  return descriptor;
-}
-
-CallArrays gathering(const void* in) {
-  return {.in = in, .gathered = std::make_shared<Gathered>()};
-}
-
-}  // namespace
-
 bool Request::is_done() const {
   return operation_->completion().has_reached(1);
 }
@@ -104,23 +65,22 @@ bool Group::is_quick(std::size_t num_bytes) const {
          engine().poll_settings().spin_time.count() > 0;
 }
 
-std::shared_ptr<Request> Group::allreduce_now(const void* in, void* out, std::size_t count,
-                                              DType dtype, ReduceOp op, const CallLabel& label) {
-  require_supported(dtype, op);
+std::shared_ptr<Request> Group::run(const Call& call, const CallLabel& label) {
+  if (call.kind != CollectiveKind::allreduce) return start(call, Driver::caller, label);
+  require_supported(call.dtype, call.op);
   abort_state_->require_intact();
   QuickAllreduce* quick = stream_.collectives->quick_allreduce();
-  const std::size_t num_bytes = count * size_of(dtype);
+  const std::size_t num_bytes = call.count * size_of(call.dtype);
   // The short path leaves no traces and does not say which algorithm it is.
   const bool may_be_quick = quick != nullptr && quick->takes(num_bytes) && !monitor()->timeline &&
                             !is_logged(LogLevel::debug);
   Engine::Hold hold = may_be_quick ? engine().try_hold(*stream_.order) : Engine::Hold();
-  if (!hold) return start_allreduce(in, out, count, dtype, op, Driver::caller, label);
+  if (!hold) return start(call, Driver::caller, label);
   const Clock::time_point begin = Clock::now();
-  const Descriptor descriptor =
-      allreduce_descriptor(count, dtype, op, runtime_.requested_algorithm(), label);
+  const Descriptor descriptor = describe(call, label);
   try {
-    quick->begin(in, out, descriptor);
-    if (!finish_quickly(*quick)) return continue_slowly(std::move(hold), *quick, in, out, label);
+    quick->begin(call.in, call.out, descriptor);
+    if (!finish_quickly(*quick)) return continue_slowly(std::move(hold), *quick, call, label);
   } catch (...) {
     break_and_rethrow(descriptor);
   }
@@ -129,8 +89,8 @@ std::shared_ptr<Request> Group::allreduce_now(const void* in, void* out, std::si
 }
 
 std::shared_ptr<Request> Group::continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
-                                                const void* in, void* out, const CallLabel& label) {
-  auto operation = stream_.collectives->take_over(quick, in, out);
+                                                const Call& call, const CallLabel& label) {
+  auto operation = stream_.collectives->take_over(quick, call.in, call.out);
   operation->note().give(note_of(label));
   operation->probe().attach(monitor(), nullptr, quick.descriptor().num_bytes());
   operation->probe().post_and_wait();
@@ -167,18 +127,31 @@ bool Group::finish_quickly(QuickAllreduce& quick) {
   return is_done;
 }
 
-std::shared_ptr<Request> Group::start_barrier(Driver driver, const CallLabel& label) {
-  return start(stream_, descriptor_of(CollectiveKind::barrier, 0, DType::uint8, label), {}, driver,
-               label);
-}
-
-std::shared_ptr<Request> Group::start_allreduce(const void* in, void* out, std::size_t count,
-                                                DType dtype, ReduceOp op, Driver driver,
-                                                const CallLabel& label) {
-  require_supported(dtype, op);
-  const Descriptor descriptor =
-      allreduce_descriptor(count, dtype, op, runtime_.requested_algorithm(), label);
-  return start(stream_, descriptor, {.in = in, .out = out}, driver, label);
+Descriptor Group::describe(const Call& call, const CallLabel& label) const {
+  const CollectiveTraits& traits = traits_of(call.kind);
+  Descriptor descriptor{.kind = call.kind,
+                        .dtype = call.dtype,
+                        .count = call.count,
+                        .shape = call.shape,
+                        .label = fingerprint_of(label.label)};
+  if (traits.reduces) {
+    require_supported(call.dtype, call.op);
+    descriptor.op = call.op;
+  }
+  if (call.kind == CollectiveKind::allreduce) {
+    descriptor.algorithm = runtime_.requested_algorithm();
+  }
+  if (traits.has_root) descriptor.root = require_root(call.root);
+  if (traits.cuts_rows()) {
+    descriptor.count = bytes_in_memory(call.count, call.row_elements, traits.name);
+    if (call.shape == 0 && call.row_elements != 1) {
+      const std::array lengths = {static_cast<std::ptrdiff_t>(call.count),
+                                  static_cast<std::ptrdiff_t>(call.row_elements)};
+      descriptor.shape = pack_shape(lengths.data(), lengths.size());
+    }
+  }
+  bytes_in_memory(descriptor.count, size_of(call.dtype), traits.name);  // what follows may multiply
+  return descriptor;
 }
 
 std::uint32_t Group::require_root(int root) const {
@@ -187,77 +160,35 @@ std::uint32_t Group::require_root(int root) const {
       text("`root` must be a rank of the group, in [0, ", size(), "). Received: root=", root, "."));
 }
 
-std::shared_ptr<Request> Group::start_broadcast(const void* in, void* out, std::size_t count,
-                                                DType dtype, int root, Driver driver,
-                                                const CallLabel& label) {
-  Descriptor descriptor = descriptor_of(CollectiveKind::broadcast, count, dtype, label);
-  descriptor.root = require_root(root);
-  return start(stream_, descriptor, {.in = in, .out = out}, driver, label);
-}
-
-std::shared_ptr<Request> Group::start_allgather(const void* in, std::size_t count, DType dtype,
-                                                std::uint64_t row_shape, Driver driver,
-                                                const CallLabel& label) {
-  Descriptor descriptor = descriptor_of(CollectiveKind::allgather, count, dtype, label);
-  descriptor.shape = row_shape;
-  return start(stream_, descriptor, gathering(in), driver, label);
-}
-
-std::shared_ptr<Request> Group::start_gather(const void* in, std::size_t count, DType dtype,
-                                             std::uint64_t row_shape, int root, Driver driver,
-                                             const CallLabel& label) {
-  Descriptor descriptor = descriptor_of(CollectiveKind::gather, count, dtype, label);
-  descriptor.root = require_root(root);
-  descriptor.shape = row_shape;
-  return start(stream_, descriptor, gathering(in), driver, label);
-}
-
-std::shared_ptr<Request> Group::start_reduce_scatter(const void* in, void* out, const Rows& rows,
-                                                     DType dtype, ReduceOp op, Driver driver,
-                                                     const CallLabel& label) {
-  require_supported(dtype, op);
-  Descriptor descriptor = rows_descriptor(CollectiveKind::reduce_scatter, rows, dtype, label);
-  descriptor.op = op;
-  return start(stream_, descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
-}
-
-std::shared_ptr<Request> Group::start_alltoall(const void* in, void* out, const Rows& rows,
-                                               DType dtype, Driver driver, const CallLabel& label) {
-  return start(stream_, rows_descriptor(CollectiveKind::alltoall, rows, dtype, label),
-               {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
-}
-
-std::shared_ptr<Request> Group::start_scatter(const void* in, void* out, const Rows& rows,
-                                              DType dtype, int root, Driver driver,
-                                              const CallLabel& label) {
-  Descriptor descriptor = rows_descriptor(CollectiveKind::scatter, rows, dtype, label);
-  descriptor.root = require_root(root);
-  return start(stream_, descriptor, {.in = in, .out = out, .parts = parts_of(rows)}, driver, label);
-}
-
-std::vector<Range> Group::parts_of(const Rows& rows) const {
+std::vector<Range> Group::parts_of(std::size_t num_rows, std::size_t row_elements) const {
   std::vector<Range> parts;
   for (int member = 0; member < size(); ++member) {
     const Range own =
-        part_of(rows.count, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
-    parts.push_back({own.begin * rows.num_elements, own.end * rows.num_elements});
+        part_of(num_rows, static_cast<std::size_t>(size()), static_cast<std::size_t>(member));
+    parts.push_back({own.begin * row_elements, own.end * row_elements});
   }
   return parts;
 }
 
+std::shared_ptr<Request> Group::start(const Call& call, Driver driver, const CallLabel& label) {
+  const CollectiveTraits& traits = traits_of(call.kind);
+  const Descriptor descriptor = describe(call, label);
+  CallArrays arrays{.in = call.in, .out = call.out};
+  if (traits.cuts_rows()) arrays.parts = parts_of(call.count, call.row_elements);
+  if (traits.result == ResultLayout::blocks) arrays.gathered = std::make_shared<Gathered>();
+  return start(stream_, descriptor, std::move(arrays), driver, label);
+}
+
 std::vector<std::string> Group::gather_texts(const std::string& own, const std::string& what) {
-  Descriptor descriptor;
-  descriptor.kind = CollectiveKind::creation;
-  descriptor.count = own.size();
-  CallArrays arrays = gathering(own.data());
-  const std::shared_ptr<Gathered> gathered = arrays.gathered;
-  start(stream_, descriptor, std::move(arrays), Driver::caller,
-        {.label = {}, .caller = {}, .created = what})
-      ->wait(0);
-  const auto* texts = reinterpret_cast<const char*>(gathered->blocks.data());
+  const auto request =
+      start({.kind = CollectiveKind::creation, .in = own.data(), .count = own.size()},
+            Driver::caller, {.label = {}, .caller = {}, .created = what});
+  request->wait(0);
+  const Gathered& gathered = request->gathered();
+  const auto* texts = reinterpret_cast<const char*>(gathered.blocks.data());
   std::vector<std::string> result;
-  for (std::size_t member = 0; member < gathered->ends.size(); ++member) {
-    result.emplace_back(texts + gathered->begin_of(member), gathered->size_of(member));
+  for (std::size_t member = 0; member < gathered.ends.size(); ++member) {
+    result.emplace_back(texts + gathered.begin_of(member), gathered.size_of(member));
   }
   return result;
 }

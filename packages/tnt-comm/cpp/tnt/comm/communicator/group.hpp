@@ -10,12 +10,11 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
@@ -50,8 +49,21 @@ class TNT_COMM_EXPORT Request {
   std::shared_ptr<Gathered> gathered_;  // null for other collectives
 };
 
-class CreationWatch;
+class JoinWatch;
 class SegmentSet;
+
+/// A collective as its caller states it.
+struct Call {
+  CollectiveKind kind = CollectiveKind::barrier;
+  const void* in = nullptr;  ///< where a root gives something to the others, they need none
+  void* out = nullptr;       ///< gathered blocks are in Request::gathered() instead
+  std::size_t count = 0;     ///< elements of `in`; rows, where it is cut into parts
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  std::size_t row_elements = 1;  ///< of such a row
+  std::uint64_t shape = 0;       ///< by pack_shape, or pack_row_shape where blocks are gathered
+};
 
 /// Collectives that run one after the other, in the order of the calls: the group's own, or those
 /// of an object on it.
@@ -65,9 +77,8 @@ struct CallStream {
 
 /// Some ranks of the job, and the collectives among them.
 ///
-/// Collectives of one group run in the order of the calls, which must be the
-/// same on all members. Groups, GradientReducers and Gatherers are independent
-/// of each other.
+/// Collectives of one group run in the order of the calls, which must be the same on all members.
+/// Groups, GradientReducers and Gatherers are independent of each other.
 class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
  public:
   /// Collective among `ranks` (ascending, without repetition, with the
@@ -84,56 +95,21 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   const std::vector<int>& ranks() const { return ranks_; }
   const std::string& name() const { return abort_state_->group_name(); }
 
-  // Non-blocking collectives. Arrays must stay as they are (inputs) or
-  // untouched (outputs) until the request is done. `driver`: caller, if the
-  // request is waited for right away. Members whose labels differ are in different
-  // calls. UsageError before anything is sent.
   using Driver = Engine::Driver;
-  std::shared_ptr<Request> start_barrier(Driver driver = Driver::engine,
-                                         const CallLabel& label = {});
-  std::shared_ptr<Request> start_allreduce(const void* in, void* out, std::size_t count,
-                                           DType dtype, ReduceOp op, Driver driver = Driver::engine,
-                                           const CallLabel& label = {});
-  /// start_allreduce for a caller who waits right away, with a short path for
-  /// short messages. Null if the allreduce is complete already.
-  std::shared_ptr<Request> allreduce_now(const void* in, void* out, std::size_t count, DType dtype,
-                                         ReduceOp op, const CallLabel& label = {});
-  /// Whether allreduce_now() returns within microseconds.
+
+  /// Starts a collective. Its arrays must stay as they are (inputs) or untouched (outputs)
+  /// until the request is done. `driver`: caller, if the request is waited for right away.
+  /// Members whose labels differ are in different calls. UsageError before anything is sent.
+  std::shared_ptr<Request> start(const Call& call, Driver driver = Driver::engine,
+                                 const CallLabel& label = {});
+  /// The same for a caller who waits right away, with a short path for short allreduces. Null if
+  /// it is complete already.
+  std::shared_ptr<Request> run(const Call& call, const CallLabel& label = {});
+  /// Whether run() of an allreduce returns within microseconds.
   bool is_quick(std::size_t num_bytes) const;
 
-  std::shared_ptr<Request> start_broadcast(const void* in, void* out, std::size_t count,
-                                           DType dtype, int root, Driver driver = Driver::engine,
-                                           const CallLabel& label = {});
-  /// Blocks may differ in `count`, not in `row_shape` (see pack_row_shape). The result is
-  /// request->gathered().
-  std::shared_ptr<Request> start_allgather(const void* in, std::size_t count, DType dtype,
-                                           std::uint64_t row_shape, Driver driver = Driver::engine,
-                                           const CallLabel& label = {});
-  /// The same, and the root alone gets the result.
-  std::shared_ptr<Request> start_gather(const void* in, std::size_t count, DType dtype,
-                                        std::uint64_t row_shape, int root,
-                                        Driver driver = Driver::engine,
-                                        const CallLabel& label = {});
-
-  /// An array that is cut along its rows into a part for each member, as
-  /// numpy.array_split does.
-  struct Rows {
-    std::size_t count = 0;
-    std::size_t num_elements = 1;  ///< of each
-  };
-  /// `out` receives this rank's part of the reduced array.
-  std::shared_ptr<Request> start_reduce_scatter(const void* in, void* out, const Rows& rows,
-                                                DType dtype, ReduceOp op,
-                                                Driver driver = Driver::engine,
-                                                const CallLabel& label = {});
-  /// `out` receives this rank's part of the arrays of all members, in their order.
-  std::shared_ptr<Request> start_alltoall(const void* in, void* out, const Rows& rows, DType dtype,
-                                          Driver driver = Driver::engine,
-                                          const CallLabel& label = {});
-  /// `out` receives this rank's part of the root's array.
-  std::shared_ptr<Request> start_scatter(const void* in, void* out, const Rows& rows, DType dtype,
-                                         int root, Driver driver = Driver::engine,
-                                         const CallLabel& label = {});
+  /// The elements of each member's part of an array of so many rows, as numpy.array_split cuts.
+  std::vector<Range> parts_of(std::size_t num_rows, std::size_t row_elements) const;
 
   /// Gathers one text per rank, to agree on something before creating it
   /// together. `what` is created, for messages. Collective, blocking.
@@ -142,7 +118,6 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// A stream of its own for an object that makes no allreduces, through slots of about this size.
   /// Collective, blocking.
   CallStream create_flat_stream(SegmentSet& segments, std::size_t slot_bytes);
-  /// A row of the timeline, if there is one.
   RowId add_row(const std::string& title) const;
 
   /// The next collective of a stream on this group.
@@ -154,7 +129,6 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// on all members.
   std::pair<CreationId, std::string> next_object();
 
-  /// How the members reach each other.
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
 
@@ -174,13 +148,13 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
 
  private:
   void join(const std::string& name, const CallLabel& label);
-  void open(const std::string& name, const std::string& title, CreationWatch& watch);
+  void open(const std::string& name, const std::string& title, JoinWatch& watch);
   bool finish_quickly(QuickAllreduce& quick);
   std::shared_ptr<Request> continue_slowly(Engine::Hold hold, const QuickAllreduce& quick,
-                                           const void* in, void* out, const CallLabel& label);
+                                           const Call& call, const CallLabel& label);
+  Descriptor describe(const Call& call, const CallLabel& label) const;
   [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
   std::uint32_t require_root(int root) const;
-  std::vector<Range> parts_of(const Rows& rows) const;
   OperationContext operation_context() const {
     return {abort_state_, runtime_.requested_algorithm(), regions_};
   }

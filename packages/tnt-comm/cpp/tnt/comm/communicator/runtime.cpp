@@ -4,15 +4,16 @@
 // children. It is never destroyed: threads of the program (TensorFlow's, say)
 // may still be inside a call when the process ends.
 
-#include <atomic>
+#include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <thread>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group.hpp"
-#include "tnt/comm/communicator/timeline_keeper.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
@@ -43,16 +44,13 @@ std::shared_ptr<Monitor> make_monitor(const Environment& environment, Transport&
 }
 
 EngineSettings engine_settings(const Environment& environment, Transport& transport,
-                               TimelineKeeper* timeline_keeper,
                                RecycledMemory::Keeper& memory_keeper) {
   EngineSettings settings;
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
   if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
-  settings.heartbeat = [&transport, timeline_keeper, &memory_keeper,
-                        next_look = Clock::now()]() mutable {
+  settings.heartbeat = [&transport, &memory_keeper, next_look = Clock::now()]() mutable {
     transport.beat();
-    if (timeline_keeper != nullptr) timeline_keeper->look();
     const Clock::time_point now = Clock::now();
     if (now < next_look) return;
     next_look = now + kMemoryLookInterval;
@@ -69,6 +67,34 @@ std::vector<int> all_ranks(int size) {
 
 }  // namespace
 
+namespace {
+
+constexpr int kNumRounds = 16;
+
+std::int64_t of_first_member(Group& group, std::int64_t own) {
+  const std::string digits = group.gather_texts(text(own), "a common time").front();
+  std::int64_t number = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+}  // namespace
+
+ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t()>& now_ns) {
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < kNumRounds; ++round) {
+    const std::int64_t begin = now_ns();
+    const std::int64_t first_begin = of_first_member(group, begin);
+    const std::int64_t end = now_ns();
+    const std::int64_t first_end = of_first_member(group, end);
+    least = std::max(least, first_begin - end);
+    most = std::min(most, first_end - begin);
+  }
+  if (group.rank() == 0) return {};
+  return {least + (most - least) / 2, (most - least + 1) / 2};
+}
+
 Runtime::Runtime(const Environment& environment) : Runtime(environment, join_job(environment)) {}
 
 Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> transport)
@@ -76,16 +102,12 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
       requested_algorithm_(parse_allreduce_algorithm(environment.allreduce_algorithm)),
       transport_(std::move(transport)),
       monitor_(make_monitor(environment, *transport_)),
-      timeline_keeper_(monitor_->timeline
-                           ? std::make_unique<TimelineKeeper>(environment, monitor_, *transport_)
-                           : nullptr),
       engine_(std::make_unique<Engine>(
-          transport_->doorbell(),
-          engine_settings(environment, *transport_, timeline_keeper_.get(), *memory_keeper_))) {
+          transport_->doorbell(), engine_settings(environment, *transport_, *memory_keeper_))) {
   set_log_level(environment.log_level);
   create_world();
-  if (timeline_keeper_ && environment.num_nodes > 1) {
-    timeline_keeper_->set_clock(measure_clock_offset(*world_, now_ns));
+  if (monitor_->timeline && environment.num_nodes > 1) {
+    clock_offset_ = measure_clock_offset(*world_, now_ns);
   }
 }
 
@@ -146,15 +168,45 @@ void Runtime::finish() {
   if (is_finished_) return;
   is_finished_ = true;
   const auto error = first_error();
-  has_failed_ |= error.has_value();
-  if (timeline_keeper_) timeline_keeper_->write_all();
+  has_failed_ = has_failed_ || error.has_value();
   transport_->leave(error ? PeerState::failed : PeerState::finished,
                     error ? error->what() : failed_creation_);
   engine_->stop(UsageError(text("rank ", environment_.rank,
                                 ": tnt_comm.finalize() was called; no collective can be started or"
                                 " completed after it.")));
   memory_keeper_.reset();  // which the engine has used
-  if (timeline_keeper_) timeline_keeper_->join(has_failed_);
+  if (monitor_->timeline && !is_timeline_taken_) leave_records();
+}
+
+std::string Runtime::timeline_records() const {
+  if (!monitor_->timeline) return {};
+  return records_of(*monitor_->timeline, {environment_.rank, environment_.size, clock_offset_});
+}
+
+void Runtime::leave_records() const {
+  try {
+    write_new_file(records_path(environment_.timeline, environment_.rank), timeline_records());
+  } catch (const std::exception& error) {
+    warn_of_timeline(error.what());
+  }
+}
+
+void Runtime::warn_of_timeline(const std::string& problem) const {
+  log_warning(environment_.rank, text("the timeline (TNT_TIMELINE) is not complete: ", problem));
+}
+
+OtherRanks Runtime::look_at_others() const {
+  OtherRanks others{.has_one_failed = has_failed_};
+  for (int rank = 0; rank < environment_.size; ++rank) {
+    if (rank == environment_.rank) continue;
+    const PeerState state = transport_->status_of(rank).state;
+    const bool is_running = state == PeerState::running || state == PeerState::starting;
+    others.is_one_running |= is_running;
+    others.has_one_ended |= !is_running;
+    others.has_one_failed |=
+        state == PeerState::failed || state == PeerState::dead || state == PeerState::vanished;
+  }
+  return others;
 }
 
 namespace {
@@ -202,6 +254,10 @@ void fail(const std::string& reason) {
 int cause_rank() {
   Runtime* existing = instance.load();
   return existing != nullptr && !is_forked_child() ? existing->cause_rank() : Error::kNoRank;
+}
+
+Runtime* process_runtime() {
+  return is_forked_child() ? nullptr : instance.load();
 }
 
 Timeline* process_timeline() {

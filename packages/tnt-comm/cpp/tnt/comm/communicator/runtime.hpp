@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -11,22 +13,40 @@
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
-#include "tnt/comm/collective/creations.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/collective/rendezvous.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 #include "tnt/comm/progress/engine.hpp"
 #include "tnt/comm/trace/monitor.hpp"
+#include "tnt/comm/trace/timeline.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
 class Group;
-class TimelineKeeper;
 
-/// What one rank has once: environment, transport, engine, and the group of
-/// all ranks. Tests make several in one process; programs use the shared one
-/// through the functions below.
-class Runtime {
+/// What this rank knows of how the job stands.
+struct OtherRanks {
+  bool is_one_running = false;
+  bool has_one_ended = false;
+  bool has_one_failed = false;  ///< or this one
+};
+
+/// Compares this rank's clock with that of the group's first member.
+/// Collective, blocking; some messages.
+///
+/// In each of several rounds all members exchange the time at which they began
+/// the round, and note when they had everything. A message cannot arrive before
+/// it was sent, on whichever clock: with the offset d,
+///
+///     first.begin <= end + d     and     begin + d <= first.end,
+///
+/// which bounds d from both sides. The result is the middle of the tightest bounds of all rounds.
+ClockOffset measure_clock_offset(Group& group, const std::function<std::int64_t()>& now_ns);
+
+/// What one rank has once: environment, transport, engine, and the group of all ranks. Tests make
+/// several in one process; programs use the shared one through the functions below.
+class TNT_COMM_EXPORT Runtime {
  public:
   /// Collective among all ranks of the job, blocking.
   explicit Runtime(const Environment& environment);
@@ -59,19 +79,26 @@ class Runtime {
   /// By which other rank a group of this one was broken first; Error::kNoRank if by none.
   int cause_rank();
 
-  /// Tells the other ranks that this one will not call any more (and why, if a
-  /// group is broken or a creation has failed), and ends the engine. Local, idempotent, never
-  /// hangs.
+  /// Tells the other ranks that this one will not call any more (and why, if a group is broken or a
+  /// creation has failed), and ends the engine. Local, idempotent, never hangs.
   void finish();
+
+  // The timeline is written by Python, which takes it and looks at the others; if nobody does, the
+  // records of this rank are left beside it. These also answer after finish().
+  void take_timeline() { is_timeline_taken_ = true; }
+  std::string timeline_records() const;  ///< "" if there is none
+  void warn_of_timeline(const std::string& problem) const;
+  const ClockOffset& clock_offset() const { return clock_offset_; }
+  OtherRanks look_at_others() const;
 
  private:
   void create_world();
+  void leave_records() const;
 
   Environment environment_;
   AllreduceAlgorithm requested_algorithm_;
   std::unique_ptr<Transport> transport_;
   std::shared_ptr<Monitor> monitor_;
-  std::unique_ptr<TimelineKeeper> timeline_keeper_;                     // null without a timeline
   std::optional<RecycledMemory::Keeper> memory_keeper_{std::in_place};  // until finish()
   std::unique_ptr<Engine> engine_;
   Stalls stalls_;
@@ -82,12 +109,13 @@ class Runtime {
   std::optional<Error> first_error() const;  // of a group; while locked
 
   std::string failed_creation_;
-  bool has_failed_ = false;
   bool is_finished_ = false;
+  std::atomic<bool> has_failed_{false};
+  std::atomic<bool> is_timeline_taken_{false};
+  ClockOffset clock_offset_;
 };
 
-/// The process' own runtime, made on first use. UsageError after finalize()
-/// and in forked children.
+/// The process' own runtime, made on first use. UsageError after finalize() and in forked children.
 TNT_COMM_EXPORT Runtime& runtime();
 
 TNT_COMM_EXPORT bool is_initialized();
@@ -98,6 +126,9 @@ TNT_COMM_EXPORT void finalize();
 /// As of the process' runtime; nothing, and kNoRank, if there is none.
 TNT_COMM_EXPORT void fail(const std::string& reason);
 TNT_COMM_EXPORT int cause_rank();
+
+/// The process' runtime, also after finalize(); null before it is made, and in forked children.
+TNT_COMM_EXPORT Runtime* process_runtime();
 
 /// The timeline of the process' runtime; null if it has none, or is not made.
 TNT_COMM_EXPORT Timeline* process_timeline();

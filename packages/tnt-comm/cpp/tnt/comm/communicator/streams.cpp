@@ -5,10 +5,10 @@
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/buckets.hpp"
 #include "tnt/comm/collective/readable_collectives.hpp"
-#include "tnt/comm/collective/rma/buckets.hpp"
+#include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/rma/rma_collectives.hpp"
-#include "tnt/comm/communicator/creation.hpp"
 #include "tnt/comm/communicator/group.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -25,11 +25,10 @@ Buckets made_by(const Makers& makers) {
   return buckets;
 }
 
-std::shared_ptr<StagedStream> channel_in(const Group& group,
-                                         const std::shared_ptr<Segment>& segment,
-                                         const ChannelLayout& layout) {
+std::shared_ptr<StagedStream> ring_in(const Group& group, const std::shared_ptr<Segment>& segment,
+                                      const SlotLayout& layout) {
   return std::make_shared<StagedStream>(
-      StagedStream{{.abort_state = group.abort_state()}, Channel(segment, layout)});
+      StagedStream{{.abort_state = group.abort_state()}, SlotRing(segment, layout)});
 }
 
 // Alone, there is nothing to reduce.
@@ -45,10 +44,10 @@ Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<Bu
   Makers makers;
   for (const BucketSpec& spec : specs) {
     if (is_one_shot(spec, group.size())) {
-      ChannelLayout layout = OneShotBucket::layout(spec);
+      SlotLayout layout = OneShotBucket::layout(spec);
       layout.offset = plan.add({layout.num_bytes(), 0}).offset;
       makers.push_back([&, layout] {
-        return std::make_shared<OneShotBucket>(channel_in(group, segment, layout), spec);
+        return std::make_shared<OneShotBucket>(ring_in(group, segment, layout), spec);
       });
     } else {
       makers.push_back([&, bucket = num_large++] {
@@ -57,12 +56,12 @@ Buckets create_readable(Group& group, SegmentSet& segments, const std::vector<Bu
     }
   }
   // As for the group's own allreduces of large arrays.
-  ChannelLayout large = ReadableCollectives::layout_with(slot_bytes_for(Topology::readable));
+  SlotLayout large = ReadableCollectives::layout_with(slot_bytes_for(Topology::readable));
   const auto shared =
       plan.add(num_large > 0 ? BucketSequencer::memory_needs(large, num_large) : MemoryNeeds{});
   large.offset = shared.offset;
   segment = segments.create(plan.totals().front());
-  sequencer = std::make_shared<BucketSequencer>(segment, channel_in(group, segment, large),
+  sequencer = std::make_shared<BucketSequencer>(segment, ring_in(group, segment, large),
                                                 shared.notification, num_large);
   return made_by(makers);
 }
@@ -124,8 +123,8 @@ Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<Buc
   std::shared_ptr<Segment> group_segment;
   Makers makers;
   for (const BucketSpec& spec : specs) {
-    ChannelLayout channel;
-    channel.offset = on_host.add({channel.num_bytes(), 0}).offset;
+    SlotLayout ring;
+    ring.offset = on_host.add({ring.num_bytes(), 0}).offset;
     const std::size_t slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes);
     const auto slots = on_host.add({DoubleBuffer::kNumSlots * slot_bytes, 0});
     const MessagePattern pattern = pattern_for(group, spec);
@@ -138,7 +137,7 @@ Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<Buc
     makers.push_back([=, &group, &hosts, &spec, &host_segment, &exchange_segments, &group_segment] {
       const HostLevel host{
           .hosts = hosts,
-          .channel = std::make_shared<Channel>(host_segment, channel),
+          .ring = std::make_shared<SlotRing>(host_segment, ring),
           .segment = host_segment,
           .slots = std::make_shared<DoubleBuffer>(host_segment, slots.offset, slot_bytes)};
       return std::make_shared<HierarchicalBucket>(

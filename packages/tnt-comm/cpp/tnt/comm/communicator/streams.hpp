@@ -18,16 +18,14 @@ class SegmentSet;
 /// Size of the slots through which large messages go.
 std::size_t slot_bytes_for(Topology topology);
 
-/// What the members of a stream need of a segment of theirs; slots are of
-/// about the given size.
+/// What the members of a stream need of a segment of theirs; slots are of about the given size.
 MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_bytes);
 
 /// The further segments that two levels need. Collective, blocking.
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory);
 
-/// The collectives of one stream of the group, for how its members reach each
-/// other. Without those further segments they have one level only, which is for streams without
-/// allreduces.
+/// The collectives of one stream of the group, for how its members reach each other. Without those
+/// further segments they have one level only, which is for streams without allreduces.
 std::unique_ptr<Collectives> make_stream(const Group& group, const OperationContext& context,
                                          const StreamMemory& memory);
 

@@ -11,10 +11,9 @@ namespace {
 
 constexpr auto kLookInterval = std::chrono::milliseconds(100);
 
-/// Reports one thread's wait for an operation when it stalls: when nothing has
-/// come of it for `stall_report_s` since the thread began to wait. Once, unless
-/// it goes on and stalls again; not at all while it is part of a stall that is
-/// known (see Stalls).
+/// Reports one thread's wait for an operation when it stalls: when nothing has come of it for
+/// `stall_report_s` since the thread began to wait. Once, unless it goes on and stalls again; not
+/// at all while it is part of a stall that is known (see Stalls).
 ///
 /// What this rank does before it waits is no stall, however long the others
 /// have been waited for by the operation, which goes on in the background.
@@ -72,12 +71,12 @@ class StallWatch {
 void refuse_creations_by_awaited(const Group& group, CollectiveOperation& operation,
                                  std::uint32_t count) {
   const AbortState& abort_state = *group.abort_state();
-  Creations& creations = *abort_state.creations();
+  Rendezvous& rendezvous = *abort_state.rendezvous();
   group.engine().while_paused([&] {
     if (operation.completion().has_reached(count)) return;
     for (const int member : operation.awaited_members()) {
       const int rank = abort_state.world_rank_of(member);
-      const auto notice = creations.awaited_by(rank);
+      const auto notice = rendezvous.awaited_by(rank);
       if (!notice) continue;
       const Error error(
           ErrorKind::mismatch,
@@ -85,7 +84,7 @@ void refuse_creations_by_awaited(const Group& group, CollectiveOperation& operat
                " waits for it in ", operation.title(), kCreationRule),
           rank);
       operation.break_group(error);  // before a rank ends that is told the other way
-      return creations.refuse(error.what());
+      return rendezvous.refuse(error.what());
     }
   });
 }

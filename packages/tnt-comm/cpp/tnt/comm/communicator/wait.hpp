@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/collective/collective_operation.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/progress/engine.hpp"
 
 namespace tnt::comm {
@@ -16,12 +16,9 @@ namespace tnt::comm {
 /// reported, and for which ranks it waits.
 ///
 /// Threads that wait for the same rank at the same time, be it in a hundred
-/// operations, are held up by one stall, which is reported once.
-///
-/// Threads: all functions may be called from any thread.
+/// operations, are held up by one stall, which is reported once. Thread-safe.
 class Stalls {
  public:
-  /// Names a wait, as long as it lasts.
   using Wait = const void*;
 
   /// Whether there are none, so that nothing needs to be asked.
@@ -56,11 +53,10 @@ class Group;
 inline constexpr const char* kCreationRule =
     ". Every member of a group must create it, in the same order as it makes its other calls.";
 
-/// Waits until the group's operation has completed `count` times. Throws its error;
-/// breaks the group if `timeout_s` passes or the check throws (that of the thread, if
-/// it is empty). On return or
-/// throw nothing touches the operation's memory any more, unless it was
-/// completed only for an earlier count.
+/// Waits until the group's operation has completed `count` times. Throws its error; breaks the
+/// group if `timeout_s` passes or the check throws (that of the thread, if it is empty). On return
+/// or throw nothing touches the operation's memory any more, unless it was completed only for an
+/// earlier count.
 void wait_for(Group& group, CollectiveOperation& operation, std::uint32_t count, double timeout_s,
               const InterruptCheck& check_interrupt);
 

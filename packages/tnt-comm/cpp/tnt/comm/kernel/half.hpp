@@ -55,9 +55,8 @@ inline std::uint16_t narrow_float16(float value) {
   // may overflow into the exponent, up to infinity, as it should.
   const std::uint32_t normal =
       (magnitude - ((127U - 15U) << 23) + 0x0fffU + ((magnitude >> 13) & 1U)) >> 13;
-  // Results below 2^-14: adding 0.5 aligns the value so that the last fraction
-  // bit of the sum is worth 2^-24, the unit of float16 subnormals; the adder
-  // does the rounding.
+  // Results below 2^-14: adding 0.5 aligns the value so that the last fraction bit of the sum is
+  // worth 2^-24, the unit of float16 subnormals; the adder does the rounding.
   const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5F) - bits_of(0.5F);
   const std::uint32_t nan = 0x7e00U | ((magnitude >> 13) & 0x03ffU);
   const std::uint32_t finite = magnitude < 0x38800000U ? subnormal : normal;

@@ -13,13 +13,11 @@ namespace tnt::comm {
 
 /// The element-wise loops, as compiled for one instruction set.
 ///
-/// The same source is compiled once per instruction set and one table is
-/// chosen at run time. All variants give the same bits: the loops contain one
-/// rounding per element and the compiler may not contract or reorder them. Whoever calls those that
-/// compute holds a GradualUnderflow.
+/// The same source is compiled once per instruction set and one table is chosen at run time. All
+/// variants give the same bits: the loops contain one rounding per element and the compiler may not
+/// contract or reorder them. Whoever calls those that compute holds a GradualUnderflow.
 struct KernelTable {
-  /// dsts[k][i] = a[i] op b[i]. Each of dsts may be `a` or `b`, otherwise no
-  /// overlap.
+  /// dsts[k][i] = a[i] op b[i]. Each of dsts may be `a` or `b`, otherwise no overlap.
   using Combine = void (*)(void* const* dsts, const void* a, const void* b, std::size_t count);
   /// The same operation for so many of dsts, from one on.
   static constexpr std::size_t kMaxTargets = 4;
@@ -35,7 +33,7 @@ struct KernelTable {
                                float factor);
 
   /// Copies past the caches; see stream_copy().
-  using Stream = void (*)(void* dst, const void* src, std::size_t num_bytes);
+  using StreamingCopy = void (*)(void* dst, const void* src, std::size_t num_bytes);
 
   /// Null where the operation is not defined. 16-bit floats have no entries:
   /// they are widened, combined as float32 and narrowed.
@@ -45,7 +43,7 @@ struct KernelTable {
   Widen widen[2];    ///< to float32, exact
   Narrow narrow[2];  ///< rounds to nearest, ties to even
   ScaleNarrow scale_narrow[2];
-  Stream stream;
+  StreamingCopy stream;
 };
 
 const KernelTable& baseline_kernels();

@@ -1,8 +1,7 @@
-// Element-wise loops. Compiled once per instruction set with
-// TNT_KERNEL_TABLE naming the function that returns this variant's table.
-// Everything is in an unnamed namespace and nothing of the standard library's
-// inline code is used: the linker keeps one copy of such functions, which
-// would be one for the wrong instruction set.
+// Element-wise loops. Compiled once per instruction set with TNT_KERNEL_TABLE naming the function
+// that returns this variant's table. Everything is in an unnamed namespace and nothing of the
+// standard library's inline code is used: the linker keeps one copy of such functions, which would
+// be one for the wrong instruction set.
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -44,9 +43,8 @@ void combine(void* const* dsts, const void* a, const void* b, std::size_t count)
   for (std::size_t k = 0; k < kTargets; ++k) outs[k] = static_cast<T*>(dsts[k]);
   const T* left = static_cast<const T*>(a);
   const T* right = static_cast<const T*>(b);
-  // An output may be `left` or `right` itself, which carries nothing from one
-  // element to another; without the hint the compiler would fall back to a
-  // scalar loop in exactly that case.
+  // An output may be `left` or `right` itself, which carries nothing from one element to another;
+  // without the hint the compiler would fall back to a scalar loop in exactly that case.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < count; ++i) {
     const T result = kOp(left[i], right[i]);

@@ -20,9 +20,8 @@ Clock::duration look_interval(Clock::duration waited) {
   return std::clamp(waited / 2, kShortest, kLongest);
 }
 
-// How soon the engine takes over from a caller who has what he waited for.
-// Most come back at once to wait for the next result, and two threads that do
-// the same work take each other's core.
+// How soon the engine takes over from a caller who has what he waited for. Most come back at once
+// to wait for the next result, and two threads that do the same work take each other's core.
 constexpr Clock::duration kHandover = std::chrono::microseconds(200);
 
 // Who moves will mostly move again; a look at all the others, who may be many,
@@ -139,9 +138,8 @@ void Engine::run() {
   if (!settings_.is_doorbell_rung_by_peers) ::prctl(PR_SET_TIMERSLACK, 1000UL);
   Clock::time_point last_event = Clock::now();  // progress, or a ring
   std::uint32_t num_rings = doorbell_.num_rings.load();
-  // Callers who wait yield; this thread mostly has others to yield to who do
-  // not know that they are waited for. Messages that nobody announces take
-  // longer than it pays to spin for.
+  // Callers who wait yield; this thread mostly has others to yield to who do not know that they are
+  // waited for. Messages that nobody announces take longer than it pays to spin for.
   constexpr std::chrono::microseconds kNone{0};
   Backoff backoff({settings_.is_doorbell_rung_by_peers ? settings_.poll.spin_time : kNone, kNone});
   while (!is_stopping_.load()) {
@@ -168,8 +166,7 @@ void Engine::run() {
   }
 }
 
-// Whether a caller advances operations, or did a moment ago; and nobody needs
-// supervision.
+// Whether a caller advances operations, or did a moment ago; and nobody needs supervision.
 bool Engine::is_left_to_caller() {
   const std::uint32_t num_helps = num_helps_.load();
   if (!is_helped_.load() && num_helps == num_helps_seen_) return false;

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <memory>
@@ -10,12 +13,66 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/progress/backoff.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/progress/operation.hpp"
 
 namespace tnt::comm {
+
+/// How long a thread looks for progress by itself before it sleeps.
+struct PollSettings {
+  /// Looks again and again. Zero when there are more ranks than cores: that
+  /// would keep the others from working.
+  std::chrono::microseconds spin_time{20};
+
+  /// After that, looks after giving the core to whoever else can use it. Much cheaper than sleeping
+  /// where ranks share a core, and next to nothing is taken from a thread that computes.
+  std::chrono::microseconds yield_time{100};
+};
+
+/// One wait for progress: spin, then yield, then tell the caller to sleep.
+class Backoff {
+ public:
+  explicit Backoff(const PollSettings& settings) : settings_(settings) {}
+
+  /// To be called when a look has found nothing. False if it is time to sleep, and from then on.
+  bool wait_a_moment() {
+    if (is_over_) return false;
+    if (!is_waiting_) {
+      is_waiting_ = true;
+      num_looks_ = 0;
+      start_ = Clock::now();
+    }
+    // Reading the clock takes as long as some looks.
+    const bool may_spin = settings_.spin_time.count() > 0;
+    const bool is_spinning = may_spin && ++num_looks_ % kLooksPerClock != 0;
+    const auto waited = is_spinning ? Clock::duration() : Clock::now() - start_;
+    if (waited < settings_.spin_time) {
+      pause_briefly();
+      return true;
+    }
+    is_over_ = waited >= settings_.spin_time + settings_.yield_time;
+    if (!is_over_) ::sched_yield();
+    return !is_over_;
+  }
+
+  /// To be called when a look has found something: the wait begins anew.
+  void renew() { is_waiting_ = is_over_ = false; }
+
+ private:
+  static constexpr int kLooksPerClock = 16;
+
+  static void pause_briefly() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+
+  PollSettings settings_;
+  bool is_waiting_ = false;
+  bool is_over_ = false;
+  int num_looks_ = 0;
+  Clock::time_point start_;
+};
 
 /// How an engine behaves; see Engine.
 struct EngineSettings {
@@ -31,12 +88,11 @@ struct EngineSettings {
 
 /// Advances all operations of one process.
 ///
-/// One thread does the work. It polls for a moment after progress was made and
-/// then sleeps at the doorbell, which peers and submitters ring. A caller who
-/// waits for a result helps first: as long as there is progress he advances
-/// operations himself, which saves two thread switches on short messages. With
-/// run() he does not even hand the operation to the engine, unless it takes
-/// longer than it pays to look for peers.
+/// One thread does the work. It polls for a moment after progress was made and then sleeps at the
+/// doorbell, which peers and submitters ring. A caller who waits for a result helps first: as long
+/// as there is progress he advances operations himself, which saves two thread switches on short
+/// messages. With run() he does not even hand the operation to the engine, unless it takes longer
+/// than it pays to look for peers.
 ///
 /// All member functions may be called from any thread.
 class Engine {
@@ -50,20 +106,18 @@ class Engine {
     caller,  ///< the caller, who waits for it right after this call
   };
 
-  /// Appends an operation to its stream.
   void submit(const std::shared_ptr<Stream>& stream, std::shared_ptr<Operation> operation,
               Driver driver = Driver::engine);
 
-  /// Appends an operation that the caller is going to wait for. If nothing is
-  /// before it, runs it right here as long as there is progress; so it may be
-  /// complete, or have failed, on return.
+  /// Appends an operation that the caller is going to wait for. If nothing is before it, runs it
+  /// right here as long as there is progress; so it may be complete, or have failed, on return.
   void run(const std::shared_ptr<Stream>& stream, const std::shared_ptr<Operation>& operation);
 
   struct Release {
     Engine* engine = nullptr;
     void operator()(Stream* stream) const { engine->release(*stream); }
   };
-  /// As long as it lives, its owner alone may act on the channel of a stream.
+  /// As long as it lives, its owner alone may act on what a stream works on.
   /// The stream must live longer.
   using Hold = std::unique_ptr<Stream, Release>;
 

@@ -1,6 +1,6 @@
 #include "tnt/comm/progress/operation.hpp"
 
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {

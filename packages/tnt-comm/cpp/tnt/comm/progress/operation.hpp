@@ -6,12 +6,11 @@
 #include <memory>
 #include <optional>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
-/// What one call of Operation::advance() achieved.
 enum class Progress {
   pending,   ///< nothing could be done: some rank has to act first
   advanced,  ///< something was done, and more is left
@@ -35,9 +34,8 @@ class Operation {
   /// Throws an Error when the operation cannot be completed any more.
   virtual Progress advance() = 0;
 
-  /// Called a few times per second while the operation is pending. The place
-  /// to look whether those it waits for are still there; may advance it, and throw, like
-  /// advance().
+  /// Called a few times per second while the operation is pending. The place to look whether those
+  /// it waits for are still there; may advance it, and throw, like advance().
   virtual Progress supervise() = 0;
 
   /// The last call: advance() said `done`, or the operation has failed.
@@ -76,13 +74,11 @@ class Completion {
   std::optional<Error> error_;                          // written once, before kFailed is set
 };
 
-/// Operations that must run one after the other, in the order of submission:
-/// those of one channel. Streams are independent of each other, so one that
-/// has to wait holds up nobody else.
+/// Operations that must run one after the other, in the order of submission: those of one group or
+/// object. Streams are independent of each other, so one that has to wait holds up nobody else.
 ///
-/// A thread may *hold* a stream that has nothing to do, and run an operation
-/// by itself; what others submit meanwhile waits until it is released: see
-/// Engine::Hold.
+/// A thread may *hold* a stream that has nothing to do, and run an operation by itself; what others
+/// submit meanwhile waits until it is released: see Engine::Hold.
 ///
 /// Only the engine touches it, its state aside under its lock.
 class Stream : public std::enable_shared_from_this<Stream> {

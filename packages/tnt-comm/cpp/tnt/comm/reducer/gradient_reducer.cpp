@@ -7,10 +7,9 @@
 
 #include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/communicator/creation.hpp"
+#include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
-#include "tnt/comm/kernel/pack.hpp"
-#include "tnt/comm/reducer/reducer_tracks.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -39,7 +38,6 @@ struct GradientReducer::Tensor {
   bool is_in_place() const { return large && into != nullptr; }  // in the step at hand
 };
 
-/// A bucket and its allreduce.
 struct GradientReducer::FusedTensors {
   std::shared_ptr<BucketOperation> allreduce;
   std::shared_ptr<BucketTrack> track;  // null without a timeline

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,8 +11,87 @@
 #include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/reducer/plan.hpp"
+#include "tnt/comm/trace/monitor.hpp"
 
 namespace tnt::comm {
+
+/// Draws a bucket: the row is *ready* when its last tensor is packed, *started*
+/// when the others have been told, *reduced* when the sum is there, and
+/// *finished* when the last tensor was handed out.
+class BucketTrack final : public Track {
+ public:
+  /// `label`: short; `title`: with all that the reader may want to know.
+  BucketTrack(Timeline& timeline, const std::string& label, const std::string& title,
+              std::size_t num_bytes, std::size_t num_tensors)
+      : timeline_(timeline),
+        row_(timeline.add_row({.title = title,
+                               .category = "bucket",
+                               .value_name = "step",
+                               .bucket = label,
+                               .num_bytes = num_bytes})),
+        wait_name_(timeline.name(text("wait for ", label))),
+        num_tensors_(num_tensors) {}
+
+  void ready(std::uint64_t step) {
+    step_ = step;
+    timeline_.record(EventKind::state, row_, ready_, step);
+  }
+  void post() override { timeline_.record(EventKind::state, row_, started_, step_); }
+  void end(bool is_complete) override {
+    if (is_complete) return timeline_.record(EventKind::state, row_, reduced_, step_);
+    timeline_.record(EventKind::instant, row_, failed_, step_);
+  }
+  void finish_tensor() {
+    if (num_finished_.fetch_add(1) + 1 < num_tensors_) return;
+    num_finished_.store(0);
+    timeline_.record(EventKind::instant, row_, finished_, step_);
+  }
+  NameId wait_name() const override { return wait_name_; }
+
+ private:
+  Timeline& timeline_;
+  RowId row_;
+  NameId ready_ = timeline_.name("ready");
+  NameId started_ = timeline_.name("started");
+  NameId reduced_ = timeline_.name("reduced");
+  NameId finished_ = timeline_.name("finished");
+  NameId failed_ = timeline_.name("failed");  // now, since then there may be no memory
+  NameId wait_name_;
+  std::size_t num_tensors_;
+  std::atomic<std::size_t> num_finished_{0};  // tensors of the step
+  std::uint64_t step_ = 0;
+};
+
+/// Draws the phase of each step in which the tensors of a reducer are started,
+/// from the first start to the last. For gradients: backpropagation.
+class PhaseTrack {
+ public:
+  PhaseTrack(Timeline& timeline, const std::string& phase, const std::string& reducer,
+             std::size_t num_tensors)
+      : timeline_(timeline),
+        row_(timeline.add_row(
+            {.title = text(phase, " (", reducer, ")"), .category = "phase", .value_name = "step"})),
+        name_(timeline.name(phase)),
+        num_tensors_(num_tensors) {}
+
+  void begin_tensor(std::uint64_t step) {
+    if (num_begun_.fetch_add(1) == 0) timeline_.record(EventKind::begin, row_, name_, step);
+  }
+  void end_tensor() {
+    if (num_ended_.fetch_add(1) + 1 < num_tensors_) return;
+    num_ended_.store(0);
+    num_begun_.store(0);
+    timeline_.record(EventKind::end, row_, name_);
+  }
+
+ private:
+  Timeline& timeline_;
+  RowId row_;
+  NameId name_;
+  std::size_t num_tensors_;
+  std::atomic<std::size_t> num_begun_{0};
+  std::atomic<std::size_t> num_ended_{0};
+};
 
 class PhaseTrack;
 
@@ -22,19 +102,17 @@ using BorrowedView = std::shared_ptr<std::byte>;
 
 /// Sums the same list of tensors over all ranks, step after step.
 ///
-/// start() copies a tensor into its bucket; the last tensor of a bucket sets
-/// the bucket's allreduce going. finish() waits for it and copies the sum out;
-/// lend() hands it out where it is. start_into() spares both copies where a
-/// tensor can be summed where it lies: large ones on one host. Each tensor
-/// alternates between start and finish; different tensors in any order and from
-/// any threads. Buckets progress independently of each other, so ranks may start
-/// them in different orders.
+/// start() copies a tensor into its bucket; the last tensor of a bucket sets the bucket's allreduce
+/// going. finish() waits for it and copies the sum out; lend() hands it out where it is.
+/// start_into() spares both copies where a tensor can be summed where it lies: large ones on one
+/// host. Each tensor alternates between start and finish; different tensors in any order and from
+/// any threads. Buckets progress independently of each other, so ranks may start them in different
+/// orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
-  /// Collective among the group, blocking. Mismatch error on all ranks if the
-  /// plans differ, naming the first tensor that does. `phase` names, for the
-  /// timeline, what happens from the first start of a step to its last; "" if
-  /// that means nothing.
+  /// Collective among the group, blocking. Mismatch error on all ranks if the plans differ, naming
+  /// the first tensor that does. `phase` names, for the timeline, what happens from the first start
+  /// of a step to its last; "" if that means nothing.
   GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
                   const std::string& phase = {});
   ~GradientReducer();
@@ -60,11 +138,10 @@ class TNT_COMM_EXPORT GradientReducer {
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
-  /// Like finish, without the copy. Null if the sum cannot be lent: small
-  /// tensors are cheaper to copy, compressed ones must be widened, only the
-  /// results of one step of a bucket are lent at a time, and what start_into()
-  /// began is its caller's already. The tensor then is as
-  /// before the call: finish() it.
+  /// Like finish, without the copy. Null if the sum cannot be lent: small tensors are cheaper to
+  /// copy, compressed ones must be widened, only the results of one step of a bucket are lent at a
+  /// time, and what start_into() began is its caller's already. The tensor then is as before the
+  /// call: finish() it.
   BorrowedView lend(std::size_t id, double timeout_s = 0,
                     const InterruptCheck& check_interrupt = {});
 

@@ -10,7 +10,6 @@
 
 namespace tnt::comm {
 
-/// One tensor that is reduced in every training step.
 struct TensorSpec {
   std::string name;
   DType dtype = DType::float32;
@@ -19,7 +18,6 @@ struct TensorSpec {
   std::size_t num_bytes() const { return num_elements * size_of(dtype); }
 };
 
-/// Tensors of one dtype that are reduced together.
 struct Bucket {
   DType dtype = DType::float32;
   std::vector<std::size_t> tensor_ids;  ///< indices into the plan's tensors
@@ -34,17 +32,15 @@ struct Bucket {
 /// Which tensors share a bucket. Pure: depends on the arguments only, so all
 /// ranks that plan for the same tensors get the same plan.
 ///
-/// Tensors are taken in reverse order of the list, since backpropagation
-/// produces gradients roughly from the last variable to the first. Each dtype
-/// has one open bucket. While the open bucket holds fewer than
-/// `threshold_bytes`, the next tensor is appended to it; otherwise it is
-/// closed and the tensor opens a new one. So every bucket but the last of its
-/// dtype reaches the threshold, and a threshold of 0 fuses nothing.
+/// Tensors are taken in reverse order of the list, since backpropagation produces gradients roughly
+/// from the last variable to the first. Each dtype has one open bucket. While the open bucket holds
+/// fewer than `threshold_bytes`, the next tensor is appended to it; otherwise it is closed and the
+/// tensor opens a new one. So every bucket but the last of its dtype reaches the threshold, and a
+/// threshold of 0 fuses nothing.
 ///
-/// With a wire dtype (float16 or bfloat16), float32 tensors are rounded to it
-/// when they are packed, which halves what travels. Their sum is formed in
-/// float32 over the whole tree, rounded once, and is float32 again when it is
-/// handed out. Buckets are planned as without.
+/// With a wire dtype (float16 or bfloat16), float32 tensors are rounded to it when they are packed,
+/// which halves what travels. Their sum is formed in float32 over the whole tree, rounded once, and
+/// is float32 again when it is handed out. Buckets are planned as without.
 class TNT_COMM_EXPORT FusionPlan {
  public:
   /// UsageError if the wire dtype is another one than these.

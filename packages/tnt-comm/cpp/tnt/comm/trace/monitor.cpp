@@ -6,9 +6,8 @@
 
 namespace tnt::comm {
 
-// The clock is read before the lock is taken, to hold it for a moment only. So
-// a close may come with a time a little before an open; durations stay right to
-// that little.
+// The clock is read before the lock is taken, to hold it for a moment only. So a close may come
+// with a time a little before an open; durations stay right to that little.
 
 void Meter::begin_operation(std::uint64_t num_bytes, bool is_under_way) {
   const Clock::time_point now = is_under_way ? Clock::now() : Clock::time_point();

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/trace/timeline.hpp"
 
 namespace tnt::comm {
@@ -22,8 +22,7 @@ struct Counters {
   double exposed_s = 0;              ///< at least one thread waited for one
 };
 
-/// Length of the union of intervals of which any number may be open at once.
-/// Not thread-safe.
+/// Length of the union of intervals of which any number may be open at once. Not thread-safe.
 class IntervalUnion {
  public:
   void open(Clock::time_point now) {
@@ -43,8 +42,7 @@ class IntervalUnion {
   Clock::duration total_{};
 };
 
-/// Counts what one rank communicates. Any thread; the lock is held for a few
-/// additions.
+/// Counts what one rank communicates. Any thread; the lock is held for a few additions.
 class Meter {
  public:
   /// One more operation. `is_under_way`: until end_operation().
@@ -68,7 +66,6 @@ class Meter {
   IntervalUnion waits_;
 };
 
-/// What observes the communication of one rank.
 struct Monitor {
   Meter meter;
   std::unique_ptr<Timeline> timeline;  ///< null unless it was asked for
@@ -84,17 +81,15 @@ class Track {
   virtual NameId wait_name() const = 0;
 };
 
-/// Follows an operation for the monitor: counts it, and draws it if there is a
-/// timeline. Part of the operation, which tells it what happens. Until it is
-/// attached, it observes nothing.
+/// Follows an operation for the monitor: counts it, and draws it if there is a timeline. Part of
+/// the operation, which tells it what happens. Until it is attached, it observes nothing.
 class Probe {
  public:
   /// `track` may be null.
   void attach(std::shared_ptr<Monitor> monitor, std::shared_ptr<Track> track,
               std::uint64_t num_bytes);
 
-  /// It was given away, and is under way until end(). One that repeats is
-  /// posted each time anew.
+  /// It was given away, and is under way until end(). One that repeats is posted each time anew.
   void post() { post(true); }
 
   /// It was given away by somebody who waits for it at once: it counts as under
@@ -123,7 +118,6 @@ class Probe {
   std::atomic<bool> is_posted_{false};
 };
 
-/// A thread's wait for an operation, from construction to destruction.
 class ObservedWait {
  public:
   ObservedWait(const Probe& probe, Clock::time_point start);

@@ -22,7 +22,6 @@ enum class EventKind : std::uint8_t {
   instant,  ///< something that takes no time; ends the state of the row
 };
 
-/// One thing that happened.
 struct Event {
   std::int64_t time_ns = 0;  ///< of Clock
   std::uint64_t value = 0;   ///< what the row says that it means: a step, bytes
@@ -32,9 +31,8 @@ struct Event {
   bool is_written = false;  ///< by the buffer, when the others are there
 };
 
-/// Events in the order in which they were added, up to a fixed number. When it
-/// is full, later ones are counted and dropped: the begin of a run, with its
-/// start-up, stays.
+/// Events in the order in which they were added, up to a fixed number. When it is full, later ones
+/// are counted and dropped: the begin of a run, with its start-up, stays.
 ///
 /// Adding takes one atomic addition, and touches memory that the kernel provides as it is used.
 /// Nobody ever waits for anybody. Events that one thread adds, or
@@ -80,7 +78,8 @@ struct RowSpec {
   std::string title = {};
   std::string category = {};    ///< of its events
   std::string value_name = {};  ///< what the events' value means, "" if nothing
-  std::string arguments = {};   ///< of all its events: members of a JSON object, or ""
+  std::string bucket = {};      ///< whose row it is, "" for others
+  std::uint64_t num_bytes = 0;  ///< of the bucket
   std::int64_t thread = 0;      ///< the system's number of a thread, 0 for other rows
 };
 
@@ -108,7 +107,6 @@ class Timeline {
 
   void record(EventKind kind, RowId row, NameId name, std::uint64_t value = 0) noexcept;
 
-  // To write it down.
   const EventBuffer& events() const { return events_; }
   std::vector<RowSpec> rows() const;
   std::vector<std::string> names() const;
@@ -130,5 +128,28 @@ class Timeline {
   std::size_t num_threads_ = 0;
   RowId last_thread_row_ = 0;
 };
+
+/// How two clocks differ: the other one shows `offset_ns` more than this one,
+/// give or take `error_ns`.
+struct ClockOffset {
+  std::int64_t offset_ns = 0;
+  std::int64_t error_ns = 0;
+};
+
+struct RecordsOrigin {
+  int rank = 0;
+  int size = 1;       ///< of the job
+  ClockOffset clock;  ///< rank 0's
+};
+
+/// All that a timeline holds, as bytes that `tnt_comm.timeline` makes a Chrome trace of
+/// (see render.py there). May run while events are recorded.
+std::string records_of(const Timeline& timeline, const RecordsOrigin& origin);
+
+/// Where a rank leaves its records if no Python writes its part of the trace.
+std::string records_path(const std::string& trace, int rank);
+
+/// Writes a file, which must not be there yet. CommError if it cannot be written.
+void write_new_file(const std::string& path, const std::string& content);
 
 }  // namespace tnt::comm

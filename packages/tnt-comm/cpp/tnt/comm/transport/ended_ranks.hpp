@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 

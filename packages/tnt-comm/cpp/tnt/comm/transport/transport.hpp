@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
@@ -26,11 +25,10 @@ enum class Senders {
 /// Memory that the members of a group registered together. Each member owns a
 /// part of the same size; others reach it one-sidedly.
 ///
-/// A *notification* is a counter per (receiver, sender, id), or per (receiver,
-/// id) if that has one sender only, that the sender sets and the receiver polls. Notifications from
-/// one sender arrive in order, and after everything this sender put or wrote before: who sees the
-/// notification sees the data. Values must grow and fit in 32 bits on
-/// transports that say so.
+/// A *notification* is a counter per (receiver, sender, id), or per (receiver, id) if that has one
+/// sender only, that the sender sets and the receiver polls. Notifications from one sender arrive
+/// in order, and after everything this sender put or wrote before: who sees the notification sees
+/// the data. Values must grow and fit in 32 bits on transports that say so.
 ///
 /// Threads: put/notify of one (member, id) pair from one thread at a time;
 /// everything else from any thread.
@@ -56,9 +54,8 @@ class Segment {
   /// an operation. Writes before it are seen by whoever is woken.
   virtual void wake_others() {}
 
-  /// Gives back the memory of this rank's part, as far as the operating system
-  /// lets it; the part stays readable and writable. Nobody needs its contents
-  /// any more.
+  /// Gives back the memory of this rank's part, as far as the operating system lets it; the part
+  /// stays readable and writable. Nobody needs its contents any more.
   virtual void discard_local() {}
 
   /// Starts writing `num_bytes` from `from` in this rank's part to `to` in the
@@ -95,8 +92,7 @@ class Segment {
   virtual std::uint64_t poll(int sender, NotificationId id) const = 0;
 };
 
-/// What a transport can do beyond the interface's minimum; algorithms are
-/// chosen by it.
+/// What a transport can do beyond the interface's minimum; algorithms are chosen by it.
 struct Capabilities {
   /// Segment::peer() works: a rank can compute straight from another's memory.
   bool is_peer_memory_readable = false;
@@ -164,9 +160,7 @@ inline constexpr const char* kCreateTogether =
 ///
 /// The interface is one-sided on purpose: what shared memory does with a copy
 /// and a store, GASPI does with a write and a notification. Ranks here are
-/// world ranks; inside a segment they are indices of its members.
-///
-/// Threads: all functions may be called from any thread.
+/// world ranks; inside a segment they are indices of its members. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -200,9 +194,8 @@ class Transport {
   /// Tells the others that this rank is alive.
   virtual void beat() = 0;
 
-  /// Tells the others that this rank will take no further part, and why, or what
-  /// has failed before. What is said first counts: a rank that has failed stays so when
-  /// it ends.
+  /// Tells the others that this rank will take no further part, and why, or what has failed before.
+  /// What is said first counts: a rank that has failed stays so when it ends.
   virtual void leave(PeerState state, const std::string& reason) = 0;
 };
 

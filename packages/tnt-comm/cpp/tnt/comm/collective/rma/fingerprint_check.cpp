@@ -18,7 +18,6 @@ struct alignas(kCacheLineBytes) Entry {
 };
 static_assert(std::is_trivially_copyable_v<Entry>);
 
-/// The message of a round.
 struct Record {
   std::uint64_t fingerprint;
   std::uint64_t is_uniform;
@@ -70,7 +69,7 @@ void FingerprintCheck::begin(Descriptor& descriptor) {
   // Nothing is ever sent from here but once, at the end.
   reinterpret_cast<Entry*>(segment_->local() + entry_offset(rank_))->descriptor = descriptor;
   fingerprint_ = descriptor.fingerprint();
-  shares_counts_ = traits_of(descriptor.kind).takes_any_count;
+  shares_counts_ = traits_of(descriptor.kind).takes_any_count();
   is_uniform_ = true;
   is_sent_ = false;
   round_ = 0;
@@ -117,8 +116,7 @@ void FingerprintCheck::send() {
   segment_->notify_later(to, id_ + kTableNotifications + round_, num_calls_);
 }
 
-// Before round k a rank knows the 2^k counts up to its own. The last round's
-// receiver lacks fewer.
+// Before round k a rank knows the 2^k counts up to its own. The last round's receiver lacks fewer.
 void FingerprintCheck::send_counts(int to) {
   const int num_counts = std::min(distance(), size_ - distance());
   const int first = partner(1 - num_counts);

@@ -16,17 +16,15 @@ namespace {
 
 /// A call of a collective among ranks that can only put into each other's memory.
 ///
-/// All ranks compare what they think they are doing while the first blocks are
-/// under way. Nothing is copied out before they have agreed, and no operation is
-/// complete: so when a rank has completed a call, all have begun it, and hence
-/// completed the one before.
+/// All ranks compare what they think they are doing while the first blocks are under way. Nothing
+/// is copied out before they have agreed, and no operation is complete: so when a rank has
+/// completed a call, all have begun it, and hence completed the one before.
 ///
-/// That makes it safe to use the slots for different collectives in turn.
-/// Data sent before the fingerprint check goes to landing areas, for the first `depth`
-/// blocks: RmaStream's argument covers them where the call before had that
-/// structure too, and a broadcast uses no landing area. A work that
-/// writes elsewhere, or needs to know the others' counts, waits for the
-/// fingerprint check, after which all slots are free everywhere.
+/// That makes it safe to use the slots for different collectives in turn. Data sent before the
+/// fingerprint check goes to landing areas, for the first `depth` blocks: RmaStream's argument
+/// covers them where the call before had that structure too, and a broadcast uses no landing area.
+/// A work that writes elsewhere, or needs to know the others' counts, waits for the fingerprint
+/// check, after which all slots are free everywhere.
 template <typename Work>
 class RmaCall final : public CollectiveOperation {
  public:
@@ -230,7 +228,7 @@ std::shared_ptr<RmaStream> make_stream(const OperationContext& context,
 }
 
 // The chunk of a rank is what fills a slot of the exchange, and as many blocks are under way.
-ChannelLayout layout_on_host(const HostLayout& hosts, std::size_t slot_bytes) {
+SlotLayout layout_on_host(const HostLayout& hosts, std::size_t slot_bytes) {
   return {.slot_bytes = static_cast<std::size_t>(hosts.members_per_host) * slot_bytes,
           .depth = stream_layout(hosts.num_hosts, slot_bytes).depth};
 }
@@ -257,8 +255,7 @@ RmaCollectives::RmaCollectives(OperationContext context, const StreamMemory& mem
     : context_(std::move(context)), stream_(make_stream(context_, memory)) {
   if (!memory.between_hosts) return;
   host_.hosts = hosts;
-  host_.channel =
-      std::make_shared<Channel>(memory.on_host, layout_on_host(hosts, memory.slot_bytes));
+  host_.ring = std::make_shared<SlotRing>(memory.on_host, layout_on_host(hosts, memory.slot_bytes));
   between_hosts_ = std::make_shared<RmaStream>(
       RmaStream{.abort_state = context_.abort_state,
                 .check = stream_->check,

@@ -9,13 +9,12 @@
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/rma/fingerprint_check.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
-#include "tnt/comm/kernel/tree_reduce.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 #include "tnt/comm/progress/operation.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
-/// Size and place of staging slots inside a segment.
 struct RmaLayout {
   std::size_t offset = 0;           ///< of the slots' bytes in each part; multiple of 64
   NotificationId notification = 0;  ///< the first one
@@ -35,19 +34,16 @@ RmaLayout stream_layout(int num_members, std::size_t work_bytes);
 /// Staging slots in registered memory, of ranks that can only put into each other's. They serve
 /// one operation after the other: the calls of a stream, or the steps of a bucket.
 ///
-/// What goes through them is a sequence of *blocks*, numbered from 0 on every rank
-/// alike. The 2d slots (d: the depth) take blocks in turn, and the notifications of
-/// block s carry s+1. A bucket has two slots with room for all d blocks of a
-/// step, each of which has its own part of the slot. A rank begins s only after it has
-/// finished s-d.
+/// What goes through them is a sequence of *blocks*, numbered from 0 on every rank alike. The 2d
+/// slots (d: the depth) take blocks in turn, and the notifications of block s carry s+1. A bucket
+/// has two slots with room for all d blocks of a step, each of which has its own part of the slot.
+/// A rank begins s only after it has finished s-d.
 ///
-/// In a block of all collectives but a broadcast every rank gets a message that
-/// depends on every other rank's having begun it, empty messages
-/// included. So when a rank has finished s-d, all have begun s-d, and hence
-/// finished s-2d: nobody uses the part of s-2d any more, neither to read what
-/// landed there nor to send from it, and block s may fill it, here and there.
-/// No Channel: networks have counters, and no cache line that a post shares with its data.
-/// Threads: one at a time.
+/// In a block of all collectives but a broadcast every rank gets a message that depends on every
+/// other rank's having begun it, empty messages included. So when a rank has finished s-d, all have
+/// begun s-d, and hence finished s-2d: nobody uses the part of s-2d any more, neither to read what
+/// landed there nor to send from it, and block s may fill it, here and there. No SlotRing: networks
+/// have counters, and no cache line that a post shares with its data. Threads: one at a time.
 struct RmaStream {
   std::shared_ptr<AbortState> abort_state;
   std::shared_ptr<FingerprintCheck> check;  ///< of calls
@@ -83,9 +79,8 @@ class ScheduleRun {
  public:
   ScheduleRun(Segment& segment, NotificationId first_id) : segment_(&segment), id_(first_id) {}
 
-  /// `value` is what this run's notifications carry. The schedule must live
-  /// until the run is done. `own`: what the sum of the first round takes the place of, if that is
-  /// not in the slot.
+  /// `value` is what this run's notifications carry. The schedule must live until the run is done.
+  /// `own`: what the sum of the first round takes the place of, if that is not in the slot.
   void begin(const Schedule& schedule, std::size_t slot, std::uint64_t value,
              const std::byte* own = nullptr);
 
@@ -102,7 +97,6 @@ class ScheduleRun {
   }
   std::size_t round() const { return round_; }
 
-  /// Rounds whose messages are all sent.
   std::size_t num_sent_rounds() const { return num_sent_rounds_; }
 
   /// Appends the members whose message the current round still waits for.
@@ -154,7 +148,6 @@ class RmaPipeline {
   RmaStream& stream() const { return *stream_; }
   std::uint64_t base() const { return base_; }  ///< the stream's number of the first block
 
-  // Blocks so far.
   std::uint64_t num_filled() const { return filled_; }
   std::uint64_t num_sent() const { return sent_; }  ///< whose exchange has begun
   std::uint64_t num_distributed() const { return distributed_; }
@@ -192,7 +185,6 @@ class RmaWork {
 
   /// Set by the constructor of the subclass, or by on_match().
   std::uint64_t num_blocks = 0;
-  /// At most the depth.
   std::size_t most_blocks_in_flight = std::numeric_limits<std::size_t>::max();
   /// Whether blocks may be sent before it is known that all ranks make the same call.
   bool sends_before_match = false;
@@ -218,7 +210,6 @@ class RmaWork {
   virtual bool is_complete(std::uint64_t /*index*/) { return true; }
   virtual void copy_out(std::uint64_t /*index*/) {}
 
-  /// See CollectiveOperation.
   virtual void release_arrays() {}
 
   /// Appends group members whose data is waited for.

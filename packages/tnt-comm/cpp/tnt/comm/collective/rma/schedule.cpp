@@ -88,10 +88,9 @@ Schedule whole_schedule(const LevelScheme& scheme, int member, int size, std::si
   return schedule;
 }
 
-// The chunks come back, finished, to where they will be read: the same place
-// in everybody's work area. Nobody else touches it there: a rank's copy of a
-// teammate's chunk is used for nothing but to be sent to that teammate, who
-// must have received it before it could finish the chunk.
+// The chunks come back, finished, to where they will be read: the same place in everybody's work
+// area. Nobody else touches it there: a rank's copy of a teammate's chunk is used for nothing but
+// to be sent to that teammate, who must have received it before it could finish the chunk.
 Round gather_round(const Level& level, int member, const Range& shared, NotificationId id) {
   const Range own = chunk(shared, level.radix, level.digit_of(member));
   Round round;

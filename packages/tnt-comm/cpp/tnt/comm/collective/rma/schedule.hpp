@@ -17,7 +17,6 @@ struct Message {
   NotificationId id = 0;
 };
 
-/// A notification that a round waits for.
 struct Arrival {
   int member = 0;
   NotificationId id = 0;
@@ -35,9 +34,8 @@ struct Round {
   std::size_t num_bytes = 0;
 };
 
-/// All that one rank does to take one block of a collective through a slot.
-/// Pure data: places are bytes from the begin of the slot, the same on all
-/// ranks, and notification numbers count from 0.
+/// All that one rank does to take one block of a collective through a slot. Pure data: places are
+/// bytes from the begin of the slot, the same on all ranks, and notification numbers count from 0.
 struct Schedule {
   std::vector<Round> rounds;
   std::size_t result = 0;  ///< where the outcome lies at the end
@@ -56,7 +54,6 @@ struct AreaSizes {
   std::size_t landing = 0;
 };
 
-/// How the members of a group are cut into levels.
 enum class Radices {
   one,     ///< a single level with everybody: [n]
   primes,  ///< the prime factors of n, smallest first
@@ -64,11 +61,10 @@ enum class Radices {
 
 /// One level of a mixed-radix numbering of the members 0 .. n-1.
 ///
-/// Member i has the digit (i / stride) mod radix on the level. Members that
-/// differ in this digit only are a *team*: they exchange data on the level.
-/// The first level has stride 1, so its teams are neighbours; once a team on
-/// level l has combined what its members held, each of them holds the sum of
-/// `stride * radix` neighbours. That is the order of TreeReducer.
+/// Member i has the digit (i / stride) mod radix on the level. Members that differ in this digit
+/// only are a *team*: they exchange data on the level. The first level has stride 1, so its teams
+/// are neighbours; once a team on level l has combined what its members held, each of them holds
+/// the sum of `stride * radix` neighbours. That is the order of TreeReducer.
 struct Level {
   int radix = 1;
   int stride = 1;
@@ -88,9 +84,8 @@ bool is_branch_size(int part, int size);
 /// How the members of a group lie on hosts, and whether a host can reduce what
 /// its members have before anything crosses the network.
 ///
-/// That takes hosts with equally many members, next to each other in the
-/// group's order, whose sum is a branch of the tree: only then do two levels
-/// give the same bits as one.
+/// That takes hosts with equally many members, next to each other in the group's order, whose sum
+/// is a branch of the tree: only then do two levels give the same bits as one.
 struct HostLayout {
   int num_hosts = 1;
   int members_per_host = 1;  ///< if `has_branches`
@@ -110,8 +105,7 @@ struct HostLayout {
 /// `hosts`: the host of each member, in the group's order.
 HostLayout host_layout(const std::vector<int>& hosts);
 
-/// The family of allreduce algorithms between ranks that can only put into
-/// each other's memory.
+/// The family of allreduce algorithms between ranks that can only put into each other's memory.
 ///
 /// The members are cut into levels, and each level is one round,
 /// in which the members of a team of q exchange what they hold and combine it.
@@ -158,8 +152,7 @@ std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& 
 /// Senders::one. Before, messages of a round have the round's number.
 void number_arrivals(Schedule& schedule);
 
-/// Messages that a rank gets in an allreduce, and so numbers after
-/// number_arrivals(): S or 2S.
+/// Messages that a rank gets in an allreduce, and so numbers after number_arrivals(): S or 2S.
 std::size_t num_arrivals(const LevelScheme& scheme, int size);
 
 /// Rounds of an allreduce, and so notification numbers before.

@@ -8,7 +8,7 @@
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
-#include "tnt/comm/transport/rma/open_files.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
 #include "tnt/comm/transport/rma/rma_transport.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_device.hpp"
 #include "tnt/comm/transport/shm/shm_transport.hpp"

@@ -19,8 +19,7 @@ namespace tnt::comm {
 /// says about its process, any other one by what the network hears.
 class ClusterTransport final : public Transport {
  public:
-  /// `host` connects the ranks of this host, `network` all of them; both do so
-  /// already.
+  /// `host` connects the ranks of this host, `network` all of them; both do so already.
   ClusterTransport(std::unique_ptr<Transport> host, std::unique_ptr<Transport> network)
       : host_(std::move(host)), network_(std::move(network)) {}
 
@@ -61,8 +60,7 @@ class ClusterTransport final : public Transport {
   std::unique_ptr<Transport> network_;
 };
 
-/// Joins the job that the environment describes. Collective among all of its
-/// ranks, blocking.
+/// Joins the job that the environment describes. Collective among all of its ranks, blocking.
 ///
 /// | ranks | TNT_TRANSPORT | transport |
 /// |---|---|---|

@@ -10,15 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
-/// What this rank knows about the other ranks' processes.
-///
-/// Threads: all functions may be called from any thread.
+/// What this rank knows about the other ranks' processes. Thread-safe.
 class PeerTable {
  public:
   PeerTable(int rank, int size);

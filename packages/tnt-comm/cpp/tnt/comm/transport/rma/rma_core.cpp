@@ -4,9 +4,9 @@
 #include <iterator>
 #include <utility>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -90,7 +90,7 @@ void RmaCore::take(int from, const ControlMessage& message) {
   if (message.kind == ControlKind::leaving) {
     return peers_.left(from, static_cast<PeerState>(message.numbers[0]), message.text());
   }
-  if (message.kind != ControlKind::hello) return rendezvous_.note(from, message);
+  if (message.kind != ControlKind::hello) return segment_notices_.note(from, message);
   const RankLocation location = location_in(message);
   peers_.joined(from, location.host, location.pid);
   const std::lock_guard lock(locations_mutex_);
@@ -134,10 +134,10 @@ bool RmaCore::try_free(RetiredSegment& segment) {
   }
   const auto may_write = [&](int member) {
     return member != rank() && peers_.is_reachable(member) &&
-           !rendezvous_.said(segment.key, member).has_released;
+           !segment_notices_.said(segment.key, member).has_released;
   };
   if (std::any_of(segment.members.begin(), segment.members.end(), may_write)) return false;
-  for (const int member : segment.members) rendezvous_.forget(segment.key, member);
+  for (const int member : segment.members) segment_notices_.forget(segment.key, member);
   const std::optional<SegmentId> id = std::exchange(segment.id, std::nullopt);
   if (!id) return true;
   device_->release(*id);  // if it fails, the id is lost, and not released again
@@ -190,8 +190,7 @@ void RmaCore::require_alive(const std::vector<int>& ranks,
 }
 
 void RmaCore::leave(PeerState state, const std::string& reason) {
-  // Otherwise others could hear that this rank has left before they have what
-  // it did for them last.
+  // Otherwise others could hear that this rank has left before they have what it did for them last.
   const Deadline data_deadline(kLastDataS);
   for (int queue = 1; queue < queues_.count(); ++queue) {
     while (!queues_.is_idle(queue) && !queues_.is_spoilt(queue) && !data_deadline.is_over()) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
@@ -57,9 +57,7 @@ enum class QueueState {
 ///
 /// No call waits for another rank, except introduce() and introduce_to_all().
 /// Posting takes a slot of a queue, of which there must be one: see
-/// num_queued(). Errors that cannot be another rank's death are CommErrors.
-///
-/// Threads: all functions may be called from any thread.
+/// num_queued(). Errors that cannot be another rank's death are CommErrors. Thread-safe.
 class RmaDevice {
  public:
   virtual ~RmaDevice() = default;
@@ -112,8 +110,7 @@ class RmaDevice {
   virtual std::size_t queue_capacity() const = 0;
   virtual std::size_t num_queued(int queue) const = 0;
 
-  /// Frees the slots of requests that are complete: those whose source may be
-  /// overwritten.
+  /// Frees the slots of requests that are complete: those whose source may be overwritten.
   virtual QueueState drain(int queue) = 0;
 
   /// Ranks to which a request has ever failed, which means that they are gone.

@@ -11,7 +11,7 @@
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
@@ -169,9 +169,10 @@ class RmaSegment final : public Segment {
 };
 
 /// One creation in progress, on this rank.
-class Creation {
+class SegmentExchange {
  public:
-  Creation(std::shared_ptr<RmaCore> core, const SegmentRequest& request, const Deadline& deadline)
+  SegmentExchange(std::shared_ptr<RmaCore> core, const SegmentRequest& request,
+                  const Deadline& deadline)
       : core_(std::move(core)), request_(request), deadline_(deadline), others_(request.members) {
     std::erase(others_, core_->rank());
   }
@@ -205,7 +206,9 @@ class Creation {
   void wait_for_members(const std::function<bool(int)>& is_missing, const std::string& what) {
     core_->wait_for(others_, is_missing, what, deadline_, request_.look_around);
   }
-  Rendezvous::Said said_by(int rank) const { return core_->rendezvous().said(request_.key, rank); }
+  SegmentNotices::Said said_by(int rank) const {
+    return core_->segment_notices().said(request_.key, rank);
+  }
 
   std::shared_ptr<RmaCore> core_;
   const SegmentRequest& request_;
@@ -214,7 +217,7 @@ class Creation {
   std::optional<SegmentId> own_id_;  // when memory is allocated
 };
 
-void Creation::require_enough_notifications() const {
+void SegmentExchange::require_enough_notifications() const {
   const std::size_t needed = request_.num_counters();
   const std::size_t available = core_->device().num_notifications();
   if (needed <= available) return;
@@ -228,7 +231,7 @@ void Creation::require_enough_notifications() const {
                    " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
 }
 
-void Creation::meet() {
+void SegmentExchange::meet() {
   const ControlMessage::Numbers terms = {static_cast<std::int64_t>(request_.num_bytes),
                                          static_cast<std::int64_t>(request_.num_notifications),
                                          static_cast<std::int64_t>(request_.members.size())};
@@ -245,7 +248,7 @@ void Creation::meet() {
   }
 }
 
-RmaSegment::Part Creation::allocate() {
+RmaSegment::Part SegmentExchange::allocate() {
   const std::optional<SegmentId> id = core_->segment_ids().take();
   if (!id) {
     throw Error(ErrorKind::comm,
@@ -265,7 +268,7 @@ RmaSegment::Part Creation::allocate() {
   }
 }
 
-void Creation::introduce(SegmentId id) {
+void SegmentExchange::introduce(SegmentId id) {
   // A call to a rank that is stopped does not return.
   DetachableCall call("tnt-comm-intro", [id, core = core_, others = others_, deadline = deadline_] {
     for (const int rank : others) core->device().introduce(id, rank, deadline);
@@ -280,7 +283,7 @@ void Creation::introduce(SegmentId id) {
   call.get();
 }
 
-std::vector<SegmentId> Creation::gather_ids(SegmentId own_id) {
+std::vector<SegmentId> SegmentExchange::gather_ids(SegmentId own_id) {
   wait_for_members([&](int rank) { return !said_by(rank).part; },
                    text("allocate ", request_.title()));
   std::vector<SegmentId> ids;
@@ -297,16 +300,15 @@ RmaTransport::RmaTransport(std::unique_ptr<RmaDevice> device, const Environment&
     : core_(std::make_shared<RmaCore>(std::move(device), environment, deadline)),
       ended_(environment.job_id, environment.rank) {}
 
-// Each member says what it is about to create and waits for the others, so
-// that nobody allocates alone; then allocates its part, makes it known to the
-// others and tells them that it is there.
+// Each member says what it is about to create and waits for the others, so that nobody allocates
+// alone; then allocates its part, makes it known to the others and tells them that it is there.
 //
 // PeerLostError, timeout, a mismatch of what the members ask for, or a
 // CommError: no memory, no free segment id, too many notifications.
 std::unique_ptr<Segment> RmaTransport::create_segment(const SegmentRequest& request,
                                                       const Deadline& deadline) {
   if (request.members.size() == 1) return std::make_unique<HeapSegment>(request.num_bytes);
-  return Creation(core_, request, deadline).run();
+  return SegmentExchange(core_, request, deadline).run();
 }
 
 }  // namespace tnt::comm

@@ -8,10 +8,9 @@
 #include <cstring>
 #include <random>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -8,8 +8,7 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -32,9 +31,8 @@ struct HostRanks {
 /// as soon as all have joined, so nothing is left whatever happens later.
 class ControlSegment {
  public:
-  /// Blocks until all ranks of the host have joined. Names those that did not in
-  /// its errors and in a report after `start_report_s`. Does not wait for ranks
-  /// whose process has ended.
+  /// Blocks until all ranks of the host have joined. Names those that did not in its errors and in
+  /// a report after `start_report_s`. Does not wait for ranks whose process has ended.
   ControlSegment(const HostRanks& host, int rank, const Deadline& deadline, double stall_report_s,
                  double start_report_s = kStartReportS);
 

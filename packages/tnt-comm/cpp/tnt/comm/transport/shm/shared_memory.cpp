@@ -68,9 +68,8 @@ std::string advice_for_free_space() {
               static_cast<double>(status.f_blocks) * block_mib, advice);
 }
 
-/// All shared memory of this process. In a forked child it becomes private, so
-/// that nothing that the child does with its copies of our objects, or arrays,
-/// reaches the parent's.
+/// All shared memory of this process. In a forked child it becomes private, so that nothing that
+/// the child does with its copies of our objects, or arrays, reaches the parent's.
 struct Mappings {
   struct Mapping {
     std::size_t num_bytes;

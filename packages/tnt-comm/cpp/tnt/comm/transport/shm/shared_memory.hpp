@@ -4,25 +4,23 @@
 #include <optional>
 #include <string>
 
-#include "tnt/comm/base/deadline.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
 /// One mapped POSIX shared memory object, mode 0600.
 ///
-/// Unmapped by the destructor; the name is removed by unlink() only, the
-/// memory lives on until the last process has unmapped it. A forked child has
-/// a copy of its own, as of all other memory (made page by page, when the child
-/// writes); that takes a file descriptor as long as the object lives.
+/// Unmapped by the destructor; the name is removed by unlink() only, the memory lives on until the
+/// last process has unmapped it. A forked child has a copy of its own, as of all other memory (made
+/// page by page, when the child writes); that takes a file descriptor as long as the object lives.
 class SharedMemory {
  public:
   /// Creates the object exclusively; an existing name is a CommError, since it
   /// belongs to somebody else. The memory is zero but not yet reserved.
   static SharedMemory create(const std::string& name, std::size_t num_bytes);
 
-  /// True and the mapped object if it exists and has its full size already.
-  /// Another size than `num_bytes` is a CommError, and so is memory that another
-  /// user has made or can use.
+  /// True and the mapped object if it exists and has its full size already. Another size than
+  /// `num_bytes` is a CommError, and so is memory that another user has made or can use.
   static bool try_open(const std::string& name, std::size_t num_bytes, SharedMemory& result);
 
   /// The text with which an object begins, up to `num_bytes` or a zero; empty while the
@@ -41,9 +39,8 @@ class SharedMemory {
   std::size_t size() const { return size_; }
   int descriptor() const { return descriptor_; }
 
-  /// Makes sure that the range has memory behind it; without this a full /dev/shm would be a
-  /// SIGBUS later. Otherwise a CommError of this rank: what was asked for, what is free, what to
-  /// do.
+  /// Makes sure that the range has memory behind it; without this a full /dev/shm would be a SIGBUS
+  /// later. Otherwise a CommError of this rank: what was asked for, what is free, what to do.
   void reserve(int rank, std::size_t offset, std::size_t num_bytes) const;
 
   static void unlink(const std::string& name) noexcept;

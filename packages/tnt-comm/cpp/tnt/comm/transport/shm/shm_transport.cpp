@@ -7,9 +7,8 @@
 #include <cstring>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/sync.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -23,9 +23,8 @@ namespace tnt::comm {
 /// sender, on cache lines of its own) and its part.
 class ShmSegment final : public Segment {
  public:
-  /// Collective and blocking. The first member creates the object, the others
-  /// find it by name; each reserves its own part (memory lands on its NUMA
-  /// node); then the name is removed.
+  /// Collective and blocking. The first member creates the object, the others find it by name; each
+  /// reserves its own part (memory lands on its NUMA node); then the name is removed.
   ShmSegment(const std::string& name, const SegmentRequest& request, int member,
              std::shared_ptr<ControlSegment> control, const Deadline& deadline);
 

@@ -7,12 +7,10 @@
 #include <thread>
 #include <utility>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
-#include "tnt/comm/transport/rma/bootstrap/hub.hpp"
-#include "tnt/comm/transport/rma/bootstrap/signed_stream.hpp"
-#include "tnt/comm/transport/rma/tcp_socket.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
+#include "tnt/comm/transport/rma/sockets.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -91,7 +89,7 @@ class Member final : public Bootstrap {
   bool is_admitted() {
     connection_ = connect();
     connection_.send_without_delay();
-    stream_.emplace(connection_.descriptor(), SignedStream::End::member);
+    stream_.emplace(connection_.descriptor(), SignedConnection::End::member);
     const auto greeting =
         await_or_end([&] { return stream_->take_raw(kMagic.size() + kNumberBytes); }, "to greet");
     if (!greeting) return false;
@@ -159,7 +157,7 @@ class Member final : public Bootstrap {
   BootstrapPlace place_;
   Deadline deadline_;
   TcpSocket connection_;
-  std::optional<SignedStream> stream_;
+  std::optional<SignedConnection> stream_;
   Interface interface_;
   Clock::time_point begin_ = Clock::now();
   bool has_reported_ = false;

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/transport/rma/socket_address.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/transport/rma/sockets.hpp"
 
 namespace tnt::comm {
 
@@ -51,5 +51,8 @@ class Bootstrap {
 /// Rank 0 listens from now on, the others are connected. Blocking.
 /// CommError; a timeout if rank 0 cannot be reached.
 std::unique_ptr<Bootstrap> start_bootstrap(BootstrapPlace place, const Deadline& deadline);
+
+/// The end of rank 0, to which all others connect.
+std::unique_ptr<Bootstrap> listen_as_hub(BootstrapPlace place, const Deadline& deadline);
 
 }  // namespace tnt::comm

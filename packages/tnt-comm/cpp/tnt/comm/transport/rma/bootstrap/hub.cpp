@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/rma/bootstrap/hub.hpp"
+#include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -9,11 +9,10 @@
 #include <optional>
 #include <utility>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
-#include "tnt/comm/transport/rma/bootstrap/handshake.hpp"
-#include "tnt/comm/transport/rma/bootstrap/signed_stream.hpp"
-#include "tnt/comm/transport/rma/tcp_socket.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
+#include "tnt/comm/transport/rma/sockets.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -99,7 +98,7 @@ class Hub final : public Bootstrap {
   struct Guest {
     explicit Guest(TcpSocket accepted)
         : connection(std::move(accepted)),
-          stream(connection.descriptor(), SignedStream::End::hub),
+          stream(connection.descriptor(), SignedConnection::End::hub),
           number(random_bytes(kNumberBytes)),
           address(peer_address_of(connection.descriptor()).host()) {
       stream.send_raw(kMagic);
@@ -107,7 +106,7 @@ class Hub final : public Bootstrap {
     }
 
     TcpSocket connection;
-    SignedStream stream;
+    SignedConnection stream;
     std::string number;
     std::string address;
     Clock::time_point begin = Clock::now();

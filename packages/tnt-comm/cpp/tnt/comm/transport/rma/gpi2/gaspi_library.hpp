@@ -3,10 +3,17 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "tnt/comm/transport/rma/shared_library.hpp"
+#include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/transport/ended_ranks.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
+#include "tnt/comm/transport/rma/rank_location.hpp"
 
 namespace tnt::comm {
 
@@ -72,8 +79,7 @@ struct GaspiLibrary : SharedLibrary {
 /// is not empty, otherwise what pkg-config knows as GPI2, otherwise the paths of
 /// the loader. It stays open until the process ends.
 ///
-/// CommError if there is none (with how to get it), or if its version is not one
-/// of kGaspiLayouts.
+/// CommError if there is none (with how to get it), or if its version is not one of kGaspiLayouts.
 GaspiLibrary open_gaspi_library(const std::string& stated_path);
 
 /// Limits of a GPI-2 library, as it is configured.
@@ -88,9 +94,8 @@ struct GaspiSettings {
 /// structure is not laid out as expected (CommError).
 GaspiSettings read_gaspi_settings(const GaspiLibrary& library);
 
-/// The ports on which the rank with this number on its host will listen: GPI-2's, and
-/// that of its presence. Before
-/// proc_init only.
+/// The ports on which the rank with this number on its host will listen: GPI-2's, and that of its
+/// presence. Before proc_init only.
 std::vector<int> ports_to_listen(const GaspiLibrary& library, int local_rank);
 
 /// The port on which the first rank of a host shows that it has come.
@@ -100,5 +105,50 @@ int first_presence_port(const GaspiLibrary& library);
 /// + 0, start-up + 256, TCP device + 512, each plus the rank's number on its
 /// host; the presence of ranks is shown from + 768 on. Before proc_init only.
 void set_gaspi_ports(const GaspiLibrary& library, int first_port);
+
+/// The addresses in a machine file, by rank. One host per line; empty lines do not
+/// count. Refuses whatever GPI-2 misreads (UsageError with the number of the line):
+/// more or fewer hosts than ranks, names of more than 62 characters or with blanks,
+/// a last line without an end, more than 256 ranks of a host.
+std::vector<RankAddress> parse_machine_file(const std::string& content, int size);
+
+/// UsageError if GASPI_* and TNT_* variables contradict each other, one that
+/// GPI-2 needs is not set, or the machine file GASPI_MFILE is not what the job needs. Returns the
+/// addresses in that file; none on ranks that cannot read it, as only rank 0 must.
+std::vector<RankAddress> require_gaspi_environment(const Environment& environment);
+
+/// Waits for the calls that start GPI-2, each of which needs all ranks and may never
+/// return: a rank that is stopped, killed or not started is enough. Knows who has not
+/// come: every rank shows its presence, rank 0 looks for all, the others for rank 0.
+class StartWatch {
+ public:
+  /// `addresses` by rank; empty if this rank cannot read the machine file.
+  StartWatch(const Environment& environment, std::vector<RankAddress> addresses,
+             int first_presence_port, const Deadline& deadline);
+
+  /// Until the call has returned, or some time after the deadline; says which. Reports a
+  /// wait that takes long. PeerLostError if a rank has ended, what Ctrl-C throws.
+  bool has_returned_in_time(const DetachableCall& call);
+
+  /// A sentence about who has not come, as far as this rank knows.
+  std::string absence() const;
+
+ private:
+  void search();
+  void report();
+
+  Environment environment_;
+  Deadline deadline_;
+  Presence presence_;
+  EndedRanks ended_;
+  Clock::time_point begin_ = Clock::now();
+  std::vector<RankAddress> addresses_;  // of those that are looked for, rank 0 first
+  int first_port_;
+  std::optional<DetachableCall> searching_;
+  std::shared_ptr<std::vector<int>> found_ = std::make_shared<std::vector<int>>();  // by its thread
+  Clock::time_point next_search_ = begin_ + Deadline::to_duration(environment_.stall_report_s);
+  std::optional<std::vector<int>> absent_;  // of the last search
+  bool has_reported_ = false;
+};
 
 }  // namespace tnt::comm

@@ -13,11 +13,10 @@
 #include <thread>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/sync.hpp"
-#include "tnt/comm/transport/rma/presence.hpp"
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/transport/rma/rank_location.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -6,11 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/environment.hpp"
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
-#include "tnt/comm/transport/rma/gpi2/gaspi_start.hpp"
-#include "tnt/comm/transport/rma/open_files.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {
@@ -18,11 +17,10 @@ namespace tnt::comm {
 /// Makes a call of GPI-2 that posts a request, and makes it again while it returns
 /// that time is over (1).
 ///
-/// That only means that another thread of this process has kept the lock of the queue:
-/// nothing was posted, and no other rank has to do with it. The lock is held for
-/// microseconds, but in a container whose time on the processor is limited, or in a
-/// debugger, its holder may be stopped for longer. So a wait ends when `deadline` does.
-/// Returns what the last call returned.
+/// That only means that another thread of this process has kept the lock of the queue: nothing was
+/// posted, and no other rank has to do with it. The lock is held for microseconds, but in a
+/// container whose time on the processor is limited, or in a debugger, its holder may be stopped
+/// for longer. So a wait ends when `deadline` does. Returns what the last call returned.
 template <typename Call>
 int post_when_unlocked(const Deadline& deadline, Call&& call) {
   int status = call();
@@ -37,9 +35,8 @@ int post_when_unlocked(const Deadline& deadline, Call&& call) {
 /// when one of them is dead. The kernel closes what it has opened.
 class GaspiProcess final : public RmaDevice {
  public:
-  /// Collective among all ranks of the job, blocking. Takes a few seconds: GPI-2
-  /// measures the clock of the processor.
-  /// `addresses`: of all ranks, or none if they are not known.
+  /// Collective among all ranks of the job, blocking. Takes a few seconds: GPI-2 measures the clock
+  /// of the processor. `addresses`: of all ranks, or none if they are not known.
   GaspiProcess(GaspiLibrary library, const Environment& environment,
                std::vector<RankAddress> addresses, const Deadline& deadline);
 

@@ -10,11 +10,10 @@
 
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
-#include "tnt/comm/transport/rma/open_files.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
-#include "tnt/comm/transport/rma/ucx/ucx_receiver.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_messages.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_segments.hpp"
-#include "tnt/comm/transport/rma/ucx/ucx_sender.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_worker.hpp"
 
 namespace tnt::comm {

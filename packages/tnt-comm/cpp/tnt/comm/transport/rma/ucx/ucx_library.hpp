@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "tnt/comm/transport/rma/shared_library.hpp"
+#include "tnt/comm/transport/rma/network_library.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_api.hpp"
 
 namespace tnt::comm {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +12,14 @@
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
 namespace tnt::comm {
+
+/// The ports over which this host can do RDMA by verbs, as UCX names them ("mlx5_0:1"), sorted:
+/// the active ones of InfiniBand, and those of RoCE whose adapter is that of the network interface
+/// `interface`. Others of Ethernet may be in networks that the other hosts are not in.
+///
+/// `sysfs`: where the kernel shows its devices.
+std::vector<std::string> active_verbs_ports(const std::string& interface,
+                                            const std::filesystem::path& sysfs = "/sys");
 
 /// What a rank uses of its host's networks.
 struct UcxNetwork {
@@ -32,5 +43,35 @@ std::vector<std::string> usable_ports(const std::string& interface, const UcxLib
 
 /// Makes the settings of a context, except those that the user has made.
 void apply_settings(const UcxLibrary& library, const UcxNetwork& network, ucx::Config* config);
+
+/// Memory of this rank that network adapters know.
+struct RegisteredMemory {
+  ucx::Memory handle = nullptr;
+  std::string remote_key;  ///< packed: by which another rank can write there
+};
+
+/// UCX' settings and network adapters in this process.
+///
+/// Threads: one at a time, as for its worker.
+class UcxContext {
+ public:
+  /// For as many ranks; CommError. `library` must stay.
+  UcxContext(const UcxLibrary& library, const UcxNetwork& network, int rank, int size);
+  ~UcxContext();
+  UcxContext(const UcxContext&) = delete;
+  UcxContext& operator=(const UcxContext&) = delete;
+
+  ucx::Context handle() const { return handle_; }
+
+  /// Nothing if that fails: adapters limit how much memory they take, and so does the kernel.
+  std::optional<RegisteredMemory> register_memory(void* address, std::size_t num_bytes);
+  /// Also done at the end, when the worker has ended.
+  void deregister(const RegisteredMemory& memory);
+
+ private:
+  const ucx::Functions& functions_;
+  ucx::Context handle_ = nullptr;
+  std::set<ucx::Memory> registered_;
+};
 
 }  // namespace tnt::comm

@@ -3,8 +3,8 @@
 #include <iterator>
 #include <utility>
 
-#include "tnt/comm/base/deadline.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {

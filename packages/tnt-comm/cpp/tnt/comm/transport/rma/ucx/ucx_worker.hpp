@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "tnt/comm/transport/rma/ucx/remote_keys.hpp"
-#include "tnt/comm/transport/rma/ucx/ucx_context.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_network.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_segments.hpp"
 
 namespace tnt::comm {
 

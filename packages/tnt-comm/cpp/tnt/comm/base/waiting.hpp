@@ -1,0 +1,158 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tnt/comm/base/array.hpp"
+#include "tnt/comm/base/error.hpp"
+
+namespace tnt::comm {
+
+using Clock = std::chrono::steady_clock;
+
+class Deadline {
+ public:
+  explicit Deadline(double timeout_s, Clock::time_point start = Clock::now())
+      : timeout_s_(timeout_s), end_(start + to_duration(timeout_s)) {}
+
+  bool is_over() const { return Clock::now() >= end_; }
+  double timeout_s() const { return timeout_s_; }
+  Clock::time_point end() const { return end_; }
+
+  static Clock::duration to_duration(double seconds) {
+    // A century is far enough and cannot overflow the clock's 64 bits.
+    constexpr double kLongest = 100.0 * 365 * 24 * 3600;
+    const double bounded = seconds < kLongest ? seconds : kLongest;
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(bounded));
+  }
+
+ private:
+  double timeout_s_;
+  Clock::time_point end_;
+};
+
+/// What the clock shows, in nanoseconds. One clock per host.
+inline std::int64_t now_ns() {
+  return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+}
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Called several times per second during a wait; throws to end it (Python:
+/// Ctrl-C). Empty: nothing interrupts.
+using InterruptCheck = std::function<void()>;
+
+/// While it lives, a check is made in all waits of this thread for other ranks that have none of
+/// their own: those in which a job is joined and objects are created.
+class TNT_COMM_EXPORT InterruptScope {
+ public:
+  explicit InterruptScope(InterruptCheck check);
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  InterruptCheck before_;
+};
+
+/// The check of this thread; empty outside of an InterruptScope.
+const InterruptCheck& interrupt_check_of_this_thread();
+
+/// Makes it, at most some times per second. To be called in loops that wait.
+void check_interrupt();
+
+/// First report of a wait for ranks to join, since on a busy host they import for long.
+constexpr double kStartReportS = 120.0;
+
+/// A wait for other ranks in which this one looks again and again.
+struct PolledWait {
+  int rank = 0;  ///< this one
+  const Deadline& deadline;
+  double stall_report_s = 0;
+  std::chrono::microseconds interval{500};  ///< between two looks
+  /// What has been waited for, for so many seconds: said in a warning and at the deadline, with the
+  /// remedy.
+  std::function<std::string(double)> complaint;
+  std::string remedy;
+};
+
+/// Looks until `is_reached`. Warns once of a long wait; throws a timeout error, what
+/// Ctrl-C throws, and what `is_reached` throws.
+void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached);
+
+inline void fence(std::memory_order order) {
+#if defined(__SANITIZE_THREAD__)
+  // ThreadSanitizer does not know fences.
+  static std::atomic<int> common{0};
+  common.fetch_add(static_cast<int>(order), std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(order);
+#endif
+}
+
+/// Nothing before is reordered with anything after, not even a store with a later load.
+inline void full_fence() {
+  fence(std::memory_order_seq_cst);
+}
+
+/// Nothing after is reordered with a load before.
+inline void acquire_fence() {
+  fence(std::memory_order_acquire);
+}
+
+/// Nothing before is reordered with a store after.
+inline void release_fence() {
+  fence(std::memory_order_release);
+}
+
+/// Sleeps until the word is woken, but not when it no longer holds `expected`, and at most
+/// `timeout`. May return early for no reason. The word may lie in memory shared between processes.
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                std::chrono::nanoseconds timeout);
+
+void futex_wake_all(const std::atomic<std::uint32_t>& word);
+
+/// Where the progress thread of a rank sleeps, and what others ring to wake
+/// it. May lie in memory shared between processes.
+struct Doorbell {
+  /// Sleeps until num_rings differs from `seen`, at most `timeout`. Read it
+  /// *before* looking for work: a ring in between is never lost.
+  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout);
+
+  /// For the threads of this rank: always wakes the sleeper.
+  void ring();
+
+  /// For peers: rings if anybody listens. The caller has put a full_fence()
+  /// between what he wrote for this rank and this call.
+  void ring_if_heard();
+
+  /// Between these two calls peers ring whenever they have done something that
+  /// this rank may be waiting for; otherwise they do not, which costs them
+  /// nothing. After the first call, look for work once more before wait().
+  void begin_listening() {
+    num_listeners.fetch_add(1);
+    full_fence();
+  }
+  void end_listening() { num_listeners.fetch_sub(1); }
+
+  /// Between these two calls some thread of this rank polls for work anyway, so that peers need not
+  /// ring although somebody listens. Whoever stops polling while work is left rings once himself.
+  void begin_polling() { num_pollers.fetch_add(1); }
+  void end_polling() {
+    num_pollers.fetch_sub(1);
+    full_fence();
+  }
+
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> num_rings{0};  // the word of the futex
+  std::atomic<std::uint32_t> num_sleepers{0};
+  // Read by peers after everything they do, so on a line that changes seldom.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> num_listeners{0};
+  std::atomic<std::uint32_t> num_pollers{0};
+};
+
+}  // namespace tnt::comm

@@ -1,0 +1,147 @@
+#include "tnt/comm/kernel/kernels.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tnt/comm/base/error.hpp"
+#include "tnt/comm/kernel/table.hpp"
+
+namespace tnt::comm {
+
+TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
+    : dtype_(dtype),
+      op_(op),
+      current_(max_sources),
+      // One block per partial result, and for 16-bit floats one more for the
+      // end; a widened source takes a block of its own.
+      scratch_(std::make_unique_for_overwrite<std::byte[]>((max_sources + 1) * kBlockBytes)) {}
+
+void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
+                         std::size_t count) {
+  std::byte* const target = static_cast<std::byte*>(dst);
+  reduce_to({&target, 1}, sources, num_sources, count);
+}
+
+void TreeReducer::reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                            std::size_t num_sources, std::size_t count) {
+  const GradualUnderflow on_this_thread;
+  const std::size_t stride = size_of(dtype_);
+  // Two vectors are combined without a partial result.
+  const bool has_partials = num_sources > 2 || is_half(dtype_);
+  const std::size_t block = has_partials ? kBlockBytes / size_of(accumulator_of(dtype_)) : count;
+  targets_.resize(targets.size());
+  for (std::size_t begin = 0; begin < count; begin += block) {
+    const std::size_t length = std::min(block, count - begin);
+    for (std::size_t i = 0; i < num_sources; ++i) current_[i] = sources[i] + begin * stride;
+    for (std::size_t i = 0; i < targets.size(); ++i) targets_[i] = targets[i] + begin * stride;
+    if (is_half(dtype_)) {
+      reduce_half_block(targets_, num_sources, length);
+    } else {
+      reduce_block(targets_, num_sources, length);
+    }
+  }
+}
+
+void TreeReducer::reduce_half_block(std::span<void* const> dsts, std::size_t num_sources,
+                                    std::size_t count) {
+  const auto format = index_of(dtype_);
+  for (std::size_t i = 0; i < num_sources; ++i) {
+    kernels().widen[format](reinterpret_cast<float*>(scratch(i)),
+                            reinterpret_cast<const std::uint16_t*>(current_[i]), count);
+    current_[i] = scratch(i);
+  }
+  void* const result = scratch(num_sources);
+  reduce_block({&result, 1}, num_sources, count);
+  for (void* dst : dsts) {
+    kernels().narrow[format](static_cast<std::uint16_t*>(dst), static_cast<const float*>(result),
+                             count);
+  }
+}
+
+void TreeReducer::reduce_block(std::span<void* const> dsts, std::size_t num_sources,
+                               std::size_t count) {
+  const DType accumulator = accumulator_of(dtype_);
+  const auto& combine = kernels().combine[index_of(accumulator)][index_of(op_)];
+  const auto at_once = dsts.first(std::min(dsts.size(), KernelTable::kMaxTargets));
+  std::size_t num_left = num_sources;
+  while (num_left > 1) {
+    const std::size_t fold = smallest_prime_factor(num_left);
+    const std::size_t num_sums = num_left / fold;
+    for (std::size_t i = 0; i < num_sums; ++i) {
+      const std::byte* sum = current_[i * fold];
+      for (std::size_t k = 1; k < fold; ++k) {
+        // Only the very last combination writes to dsts, which may be among the sources. Block i
+        // has been used up when sum i is written to it, or holds the sum's own beginning.
+        const std::byte* next = current_[i * fold + k];
+        if (num_sums == 1 && k == fold - 1) {
+          combine.to[at_once.size() - 1](at_once.data(), sum, next, count);
+        } else {
+          void* const partial = scratch(i);
+          combine.to[0](&partial, sum, next, count);
+          sum = scratch(i);
+        }
+      }
+      current_[i] = sum;
+    }
+    num_left = num_sums;
+  }
+  const std::size_t num_bytes = count * size_of(accumulator);
+  const void* const result = num_sources == 1 ? current_[0] : dsts.front();
+  for (void* dst : dsts.subspan(num_sources == 1 ? 0 : at_once.size())) {
+    if (dst != result) std::memcpy(dst, result, num_bytes);
+  }
+}
+
+const KernelTable& kernels() {
+#ifdef TNT_COMM_HAS_AVX2
+  static const KernelTable& chosen =
+      __builtin_cpu_supports("avx2") ? avx2_kernels() : baseline_kernels();
+  return chosen;
+#else
+  return baseline_kernels();
+#endif
+}
+
+void require_scalable(DType dtype, double factor) {
+  if (is_floating(dtype) || factor == 0.0 || factor == 1.0) return;
+  throw UsageError(text("`scale` must be 0 or 1 for dtype ", name_of(dtype),
+                        ", which has no fractions. Received: scale=", factor, "."));
+}
+
+void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor) {
+  if (count == 0) return;
+  const std::size_t num_bytes = count * size_of(dtype);
+  if (factor == 0.0) {
+    std::memset(dst, 0, num_bytes);
+  } else if (factor == 1.0) {
+    std::memcpy(dst, src, num_bytes);
+  } else {
+    const GradualUnderflow on_this_thread;
+    kernels().scale[index_of(dtype)](dst, src, count, factor);
+  }
+}
+
+void pack_narrowed(void* dst, const void* src, std::size_t count, DType narrow, double factor) {
+  if (count == 0) return;
+  auto* target = static_cast<std::uint16_t*>(dst);
+  const auto* source = static_cast<const float*>(src);
+  if (factor == 0.0) {
+    std::memset(dst, 0, count * sizeof *target);
+  } else if (factor == 1.0) {
+    kernels().narrow[index_of(narrow)](target, source, count);
+  } else {
+    const GradualUnderflow on_this_thread;
+    kernels().scale_narrow[index_of(narrow)](target, source, count, static_cast<float>(factor));
+  }
+}
+
+void unpack_widened(void* dst, const void* src, std::size_t count, DType narrow) {
+  kernels().widen[index_of(narrow)](static_cast<float*>(dst),
+                                    static_cast<const std::uint16_t*>(src), count);
+}
+
+void stream_copy(void* dst, const void* src, std::size_t num_bytes) {
+  if (num_bytes > 0) kernels().stream(dst, src, num_bytes);
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "tnt/comm/base/array.hpp"
+
+namespace tnt::comm {
+
+/// Combines n vectors into one, in the one order that all algorithms share.
+///
+/// Let p be the smallest prime factor of n. Each p neighbours are combined first, from the lowest
+/// up, which leaves n/p vectors; then the same again. So 4 vectors give (x0+x1)+(x2+x3), 6 give
+/// ((x0+x1)+(x2+x3))+(x4+x5), 3 give (x0+x1)+x2. Neighbours are ranks of one host, so their sum is
+/// formed there before it crosses the network. An element's result depends on nothing but the n
+/// elements, so any cutting gives the same bits. float16 and bfloat16 are combined as float32 and
+/// rounded once at the end. Subnormal numbers are kept on every thread (see GradualUnderflow).
+///
+/// Works in blocks that stay in the first-level caches. Holds its scratch
+/// memory, so an object serves one thread at a time.
+class TreeReducer {
+ public:
+  /// `max_sources` vectors at most.
+  TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources);
+
+  /// From now on, combines other elements in another way.
+  void become(DType dtype, ReduceOp op) {
+    dtype_ = dtype;
+    op_ = op;
+  }
+
+  /// dst[i] = tree over sources[0..n-1][i]. `dst` may be one of the sources.
+  void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
+              std::size_t count);
+
+  /// The same to several places at once. Targets may be sources.
+  void reduce_to(std::span<std::byte* const> targets, const std::byte* const* sources,
+                 std::size_t num_sources, std::size_t count);
+
+ private:
+  void reduce_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
+  void reduce_half_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
+  std::byte* scratch(std::size_t index) { return scratch_.get() + index * kBlockBytes; }
+
+  static constexpr std::size_t kBlockBytes = 8192;
+
+  DType dtype_;
+  ReduceOp op_;
+  std::vector<const std::byte*> current_;  // operands of the level at hand
+  std::vector<void*> targets_;             // of the block at hand
+  std::unique_ptr<std::byte[]> scratch_;
+};
+
+/// UsageError unless `factor` can scale `dtype`: integers and bool only by 0 or 1.
+void require_scalable(DType dtype, double factor);
+
+/// dst = factor * src in one pass. A factor of 0 writes zeros whatever the source holds (0 * NaN
+/// would be NaN), a factor of 1 copies the bits. 16-bit floats are multiplied as float32 and
+/// rounded once. Subnormal numbers are kept on every thread (see GradualUnderflow).
+void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor);
+
+/// dst = src * factor as above, for float32 that become float16 or bfloat16:
+/// the product is formed in float32 and rounded to nearest, ties to even.
+void pack_narrowed(void* dst, const void* src, std::size_t count, DType narrow, double factor);
+
+/// The way back, which is exact.
+void unpack_widened(void* dst, const void* src, std::size_t count, DType narrow);
+
+/// Whether of so many bytes on each of the ranks of a host, what is written first
+/// has left the caches when the last is written: then it costs nothing to write
+/// past them. The largest caches are shared by the cores.
+constexpr bool is_beyond_caches(std::size_t num_bytes, int num_ranks) {
+  constexpr std::size_t kSharedCacheBytes = 64 * 1024 * 1024;
+  return num_bytes * static_cast<std::size_t>(num_ranks) >= kSharedCacheBytes;
+}
+
+/// memcpy() whose destination does not go through this core's caches, where
+/// the processor can do that. For large copies that another core reads next.
+/// Later writes are seen after it, as after a memcpy().
+void stream_copy(void* dst, const void* src, std::size_t num_bytes);
+
+}  // namespace tnt::comm
