@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
