@@ -29,6 +29,7 @@ _MESSAGES = {
     ),
     _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
 }
+_NO_MESSAGE = re.compile(r"[\w.]+: ?")
 _NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
 # Of Python code that an operation runs, or another process.
 _TOLD_TRACEBACK = "Traceback (most recent call last):"
@@ -68,7 +69,7 @@ def describe(error: BaseException) -> Failure:
     file, line = next((place for one in chain for place in _user_places(one)), ("", 0))
     ranks = (getattr(one, "cause_rank", None) for one in chain)
     cause_rank = next((rank for rank in ranks if rank not in (None, _core.get_rank())), None)
-    kind, text, file = (part[:_MOST_CHARACTERS] for part in (kind, text, os.path.abspath(file)))
+    kind, text, file = map(_printable, (kind, text, os.path.abspath(file)))
     return Failure(kind, text, file if line else "", line, cause_rank, time.monotonic())
 
 
@@ -82,6 +83,8 @@ def one_line(error: BaseException) -> str:
     if message and line.endswith(_IN_GRAPH):
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"
     line = message or line
+    if _NO_MESSAGE.fullmatch(line):  # in this line: it begins with empty ones
+        line = " ".join([line.rstrip(), *_first_text(exception[1:])])
     if _IN_LAYER.fullmatch(line):
         return " ".join([line, *_message_in_layer(exception)])
     return line
@@ -146,6 +149,11 @@ def _tell_ranks(failure: Failure | None) -> None:
         _core.fail(str(failure))
 
 
+def _printable(text: str) -> str:
+    """Return the begin of a text, in which bytes of a file's name may be that are no text."""
+    return text[:_MOST_CHARACTERS].encode(errors="backslashreplace").decode()
+
+
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and those from which it was raised, the last one first."""
     seen: set[int] = set()
@@ -189,6 +197,11 @@ def _operation(exception: list[str]) -> tuple[list[str], str]:
                 if match is not None:
                     return exception[1:index], match[1]
     return [], ""
+
+
+def _first_text(lines: list[str]) -> list[str]:
+    """Return the first line that is not empty, if there is one."""
+    return [line.strip() for line in lines if line.strip()][:1]
 
 
 def _message_in_layer(exception: list[str]) -> Iterator[str]:

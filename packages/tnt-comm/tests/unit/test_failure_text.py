@@ -208,3 +208,12 @@ def test_a_rank_is_not_the_cause_of_itself():
     error = tnt_comm.CommError("rank 0 could not create its part")
     error.cause_rank = tnt_comm.get_rank()
     assert describe(error).cause_rank is None
+
+
+def test_bytes_of_a_name_that_are_no_text_are_told_escaped():
+    assert describe(ValueError("no caf\udce9")).text == "no caf\\udce9"
+
+
+def test_empty_lines_before_a_message_are_left_out():
+    assert one_line(ValueError("\n\n  real text\nmore")) == "ValueError: real text"
+    assert one_line(ValueError("")) == "ValueError"

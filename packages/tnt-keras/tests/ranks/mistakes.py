@@ -209,6 +209,12 @@ MISTAKES = {
     "validation of one rank": lambda: _fit_unlike(
         given=lambda rank: {"validation_data": samples() if rank else None}
     ),
+    "unknown argument of one rank": lambda: _fit_unlike(
+        given=lambda rank: {"nonsense": 1} if rank else {}
+    ),
+    "no callback on one rank": lambda: _fit_unlike(
+        given=lambda rank: {"callbacks": ["x"] if rank else None}
+    ),
     "compiled anew by one rank": _compiled_anew_by_one_rank,
     "other function of the user": _other_function_of_the_user,
     "other number of samples to predict": _other_number_of_samples_to_predict,

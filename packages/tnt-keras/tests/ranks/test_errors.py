@@ -48,6 +48,12 @@ from tnt_comm.testing import observe_ranks
         ("other execution", "ValueError", ["`steps_per_execution`", "1 on rank 0 and 2 on rank 1"]),
         ("eager steps of one rank", "ValueError", ["`run_eagerly`", "False on rank 0 and True"]),
         ("validation of one rank", "ValueError", ["`validation_data`", "'given' on rank 1"]),
+        ("unknown argument of one rank", "TypeError", ["nonsense"]),
+        (
+            "no callback on one rank",
+            "TypeError",
+            ["`callbacks`", "keras.callbacks.Callback", "'x'"],
+        ),
         ("compiled anew by one rank", "ValueError", ["since compile()", "[] on rank 1"]),
         ("other function of the user", "ValueError", ["is not the same on all ranks", "rank 1"]),
         ("other number of samples to predict", "ValueError", ["23 samples", "20 samples"]),

@@ -121,7 +121,26 @@ def test_the_report_of_a_rank_without_a_traceback_ends_with_how_it_ended():
     cause = end(1, -9, stderr="noise\n")
     lines = report_failure(cause, [cause, end(0, 1, failure=LOST)]).splitlines()
     assert lines[0] == "tarantella: rank 1 on alpha (pid 1001) failed first: killed by SIGKILL"
-    assert lines[-1] == "rank 1 on alpha (pid 1001): killed by SIGKILL: noise"
+    assert lines[-1] == "rank 1 on alpha (pid 1001): killed by SIGKILL"
+
+
+def test_a_rank_that_ended_itself_is_told_with_its_last_line():
+    for code in (7, -signal.SIGABRT):
+        cause = end(1, code, stderr="F: no\n")
+        assert report_failure(cause, [cause, end(0)]).endswith(": F: no\n")
+
+
+def test_what_faulthandler_says_of_a_signal_is_told():
+    stderr = "Fatal Python error: Segmentation fault\n\nStack:\n  x\nExtension modules: numpy\n"
+    cause = end(1, -signal.SIGSEGV, stderr=stderr)
+    assert report_failure(cause, [cause, end(0)]).endswith(
+        "killed by SIGSEGV: Fatal Python error: Segmentation fault\n"
+    )
+
+
+def test_a_traceback_that_a_rank_printed_before_a_signal_is_no_cause():
+    cause = end(1, -signal.SIGKILL, stderr=OWN)
+    assert report_failure(cause, [cause, end(0)]).endswith("killed by SIGKILL\n")
 
 
 @pytest.mark.parametrize("after", ["a note\n", "second line of the message\n\nand more\n"])

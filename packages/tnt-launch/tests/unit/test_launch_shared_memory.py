@@ -44,3 +44,8 @@ def test_notes_and_remains_of_this_job_alone_are_removed(folder):
     assert {path.name for path in folder.iterdir()} == {"tnt-job1-ended-3", "tnt-job0-control"}
     assert [path.name for path in remove_files_of_job("job0")] == ["tnt-job0-control"]
     assert [path.name for path in folder.iterdir()] == ["tnt-job1-ended-3"]
+
+
+def test_a_note_may_hold_bytes_that_are_no_text(folder):
+    note_end_of_rank("job0", 3, "ValueError: caf\udce9.txt")
+    assert (folder / "tnt-job0-ended-3").read_text() == "ValueError: caf\\udce9.txt"

@@ -96,8 +96,8 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        given, of_keras = split_arguments(Evaluating.predict, self, *args, **kwargs)
         with compared_at_once("begin"):
+            given, of_keras = split_arguments(Evaluating.predict, self, *args, **kwargs)
             replacements = _replacements(self, "predict_step", given)
         return super().predict(**of_keras | replacements)
 

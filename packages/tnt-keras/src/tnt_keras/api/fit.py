@@ -98,9 +98,9 @@ class Fitting(MixinBase):
                 numbers of steps or have read different data.
             tnt_comm.CommError: If another rank is lost, late, or in another call.
         """
-        given, of_keras = split_arguments(Fitting.fit, self, *args, **kwargs)
         with contextlib.ExitStack() as stack:
             with compared_at_once("begin"):
+                given, of_keras = split_arguments(Fitting.fit, self, *args, **kwargs)
                 check_compiled(self, "fit")
                 backup = backup_of(self, given["callbacks"])
                 require_same_arguments(

@@ -116,7 +116,13 @@ def as_list(callbacks: Any) -> list[keras.callbacks.Callback]:
     """Return callbacks given as to Keras; a `CallbackList` is taken apart. Local."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks = callbacks.callbacks
-    return keras.tree.flatten(callbacks) if callbacks is not None else []
+    given = keras.tree.flatten(callbacks) if callbacks is not None else []
+    for each in given:
+        if not hasattr(each, "set_model"):
+            raise TypeError(
+                f"`callbacks` must be objects of `keras.callbacks.Callback`. Received: {each!r}."
+            )
+    return given
 
 
 def refuse_own_list(callbacks: Any) -> None:

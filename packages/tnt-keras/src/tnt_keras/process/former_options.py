@@ -14,7 +14,7 @@ class ProbeError(ValueError):
     """Was raised where results on several ranks would not be the serial ones; never raised now."""
 
 
-def check_probe(probe: str | None, name: str = "probe=") -> None:
+def check_probe(probe: object, name: str = "probe=") -> None:
     """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
     if probe is None:
         return

@@ -15,6 +15,8 @@ STDERR_LINES = 30
 
 _LISTED_RANKS = 8
 
+_FATAL = re.compile("^Fatal Python error: .*", re.MULTILINE)  # by Python's `faulthandler`
+
 
 @dataclass(frozen=True)
 class RankEnd:
@@ -57,8 +59,10 @@ class RankEnd:
     @property
     def exception(self) -> str:
         """Class and message of its error, as far as it has told or printed them."""
-        told = "" if self.failure is None else self.failure.exception
-        return told or exception_line(last_traceback(self.stderr))
+        if self.failure is not None and self.failure.exception:
+            return self.failure.exception
+        # A traceback before a signal is one that the program has printed, and gone on.
+        return exception_line(last_traceback(self.stderr)) if self.exit_code >= 0 else ""
 
     def user_line(self, working_directory: str, script: str) -> str:
         """Find the line of the user's own code that failed, as `train.py:12`."""
@@ -164,8 +168,18 @@ def _state(end: RankEnd) -> str:
         return "left with exit code 0"
     if end.why_lost:
         return end.why_lost
-    last = error or _last_lines(end.stderr, 1)
+    last = error or _last_words(end)
     return exit_text(end.exit_code) + (f": {last}" if last else "")
+
+
+def _last_words(end: RankEnd) -> str:
+    """Return the line of its stderr that tells of its end; empty if none does so."""
+    fatal = _FATAL.search(end.stderr)
+    if fatal is not None and end.exit_code < 0:
+        return fatal[0]
+    # A signal comes at any time, after any line; but whoever aborts says why.
+    tells = end.exit_code >= 0 or end.exit_code == -signal.SIGABRT
+    return _last_lines(end.stderr, 1) if tells else ""
 
 
 def _last_lines(text: str, count: int) -> str:

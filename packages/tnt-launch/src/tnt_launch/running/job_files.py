@@ -203,7 +203,8 @@ def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
     path = SHARED_MEMORY / f"tnt-{job_id}-ended-{rank}"
     part = path.with_name(path.name + ".part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w") as file:
+    # A text may hold bytes of a file's name that are no text.
+    with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(how)
     os.rename(part, path)
 
