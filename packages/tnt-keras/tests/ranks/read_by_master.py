@@ -163,6 +163,20 @@ def train(distributed: bool, kind: str) -> dict[str, Any]:
     return results_of(model, FITS[kind](model.fit, epochs=2, verbose=0))
 
 
+def drawn_after_calls(distributed: bool) -> dict[str, Any]:
+    """Draws after each call, in which one rank has read and drawn."""
+    model = restarted(classifier, distributed)
+    seed(tnt_keras.get_rank())
+    model.fit(_noise_of_one_pass(), verbose=0)
+    drawn = {"fit": np.random.normal(size=3)}
+    model.fit(Noise(), epochs=2, verbose=0)
+    drawn["PyDataset"] = np.random.normal(size=3)
+    model.evaluate(_noise_of_one_pass(), verbose=0)
+    drawn["evaluate"] = np.random.normal(size=3)
+    model.predict(_noise_of_one_pass(), verbose=0)
+    return drawn | {"predict": np.random.normal(size=3)}
+
+
 def noise_of_structures(distributed: bool) -> dict[str, Any]:
     """Trains, evaluates and predicts with dictionaries of dense, ragged and sparse batches."""
     keras.utils.set_random_seed(4)

@@ -35,17 +35,12 @@ _LONGEST_WAIT_S = 5.0  # for who reads a pipe, and for another process that join
 
 @dataclass(frozen=True)
 class TracePaths:
-    """Where a trace is written, and where the parts of ranks lie until they are joined.
+    """Where a trace is written, and where the parts of ranks lie until they are joined."""
 
-    Args:
-        path: Absolute; a link to a regular file has been followed.
-        parts: Begin of the names of the parts.
-        is_replaced: `path` is a regular file, or none yet, which the whole trace replaces.
-            Otherwise a device or a pipe, which is written to and stays what it is.
-    """
-
-    path: str
-    parts: str
+    path: str  # absolute; a link to a regular file has been followed
+    parts: str  # begin of the names of the parts
+    # By the whole trace, if it is a regular file, or none yet. A device or a pipe is written to,
+    # and stays what it is.
     is_replaced: bool = True
 
     def part_of(self, rank: int) -> str:
@@ -57,10 +52,8 @@ def trace_paths(path: str, job: str) -> TracePaths:
     """Return the paths that a path names. Local.
 
     Parts are beside a regular file, and in the folder for temporary files for anything else; `job`
-    then tells those of different jobs apart.
-
-    Raises:
-        ValueError: If the path is a folder, a link to itself or a link of another user, root aside.
+    then tells those of different jobs apart. A folder, a link to itself and a link of another user,
+    root aside, are a `ValueError`.
     """
     named = os.path.join(os.getcwd(), path)  # the program may change its folder before the end
     target = _without_links(named)
@@ -210,16 +203,8 @@ def merge_parts(paths: TracePaths, num_ranks: int, now_ns: int, *, has_ended: bo
     """Join the parts of all ranks into the trace. Local: never waits for a rank.
 
     Ranks whose part is missing or empty are named in it, with a mark at `now_ns` (of rank 0's
-    clock). A device or a pipe is written to once, when all ranks have ended.
-
-    Args:
-        paths: Where they are.
-        num_ranks: Of the job.
-        now_ns: In nanoseconds.
-        has_ended: No rank will write its part any more, so that the parts are removed.
-
-    Raises:
-        CommError: If a file cannot be read or written.
+    clock). A device or a pipe is written to once, when all ranks have ended. If the job
+    `has_ended`, no rank will write its part any more, and the parts are removed.
     """
     # What was written into a pipe cannot be replaced by a more complete trace.
     if not paths.is_replaced and not has_ended:

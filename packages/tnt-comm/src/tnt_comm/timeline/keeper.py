@@ -82,8 +82,7 @@ _keepers: list[_Keeper] = []
 def start() -> None:
     """Begin to write the timeline of the job that was just joined. Local.
 
-    Raises:
-        ValueError: If the file cannot be written there. The job has been left then.
+    If the file cannot be written there, the job is left, and that is a `ValueError`.
     """
     try:
         _keepers.append(_Keeper())

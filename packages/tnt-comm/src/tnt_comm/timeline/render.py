@@ -147,10 +147,8 @@ class _Lines:
 def render_part(records: bytes, state: str) -> str:
     """Return a whole trace of one rank, which is its part of the trace of all. Local.
 
-    Args:
-        records: What `_core.timeline_records` returns.
-        state: "started" if the part was written at start-up, "partial" when another rank had
-            ended, "complete" at the end.
+    `records` are those of `_core.timeline_records`; the part is "started" at start-up, "partial"
+    when another rank has ended, and "complete" at the end.
     """
     reader = _Reader(records)
     rank, size, offset_ns, error_ns, now_ns, num_dropped = reader.numbers(_ORIGIN)

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.inputs.distributed_input import DistributedInput
+from tnt_keras.inputs.master_reader import DrawnByMaster, MasterInput
 from tnt_keras.keras_hooks.class_swap import has_keras_methods
 from tnt_keras.keras_hooks.private import all_layers
 from tnt_keras.process.rank import get_size
@@ -85,10 +86,18 @@ def prepare_single_step(model: Any) -> None:
         prepare_steps(model)
 
 
-def callbacks_for_data(model: Any, **inputs: DistributedInput | None) -> list[EndOfData]:
-    """Return what compares where the data of ranks end, if needed. Collective when called first."""
-    compared = {kind: part is not None and part.is_compared for kind, part in inputs.items()}
-    return [EndOfData(model._tnt_owner.data_check(), **compared)] if any(compared.values()) else []
+def callbacks_for_data(
+    model: Any, **inputs: DistributedInput | None
+) -> list[keras.callbacks.Callback]:
+    """Return what the ends of the data need, the kind of the call first. Collective at first."""
+    given = {kind: part for kind, part in inputs.items() if part is not None}
+    callbacks: list[keras.callbacks.Callback] = []
+    if any(part.is_compared for part in given.values()):
+        compared = {kind: part.is_compared for kind, part in given.items()}
+        callbacks.append(EndOfData(model._tnt_owner.data_check(), **compared))
+    if any(isinstance(part.data, MasterInput) for part in given.values()):
+        callbacks.append(DrawnByMaster(next(iter(inputs))))
+    return callbacks
 
 
 def build_optimizer(model: keras.Model) -> None:

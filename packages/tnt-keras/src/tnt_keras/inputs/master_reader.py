@@ -11,6 +11,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 import tnt_data
@@ -21,6 +22,7 @@ from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows
 from tnt_keras.keras_hooks.private import DataAdapter
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
+from tnt_keras.step.replicas import catch_up_with_generators_of_master
 
 
 def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
@@ -96,6 +98,34 @@ class MasterInput(DataAdapter):
 
     def _dataset(self) -> tf.data.Dataset:
         return tnt_data.without_autotuning(self._adapter.get_tf_dataset())
+
+
+class DrawnByMaster(keras.callbacks.Callback):
+    """At the end of a call, all ranks go on from where the master has drawn to while it read.
+
+    So a script draws afterwards what it would after a serial call. The `kind` of the call is
+    "training", "testing" or "predicting": a validation is no call of its own.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self._kind = kind
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Catch up, if this ends the call. Collective."""
+        self._catch_up("training")
+
+    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Catch up, if this ends the call. Collective."""
+        self._catch_up("testing")
+
+    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Catch up, if this ends the call. Collective."""
+        self._catch_up("predicting")
+
+    def _catch_up(self, kind: str) -> None:
+        if kind == self._kind:
+            catch_up_with_generators_of_master()
 
 
 class MasterBatches:

@@ -20,7 +20,7 @@ from tnt_keras.calls.errors import DifferentWeightsError
 from tnt_keras.calls.messages import allgather, broadcast
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed, in_attributes
-from tnt_keras.process.rank import MASTER_RANK, get_rank
+from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.owner import StepOwner
 
@@ -341,6 +341,14 @@ def use_generators_of_master() -> None:
     set_generator_states(states)
     if tf.compat.v1.get_seed(None) == (None, None):
         tf.random.set_seed(seed)
+
+
+def catch_up_with_generators_of_master() -> None:
+    """Set other ranks' generators to the states of the master's, which goes on. Collective."""
+    # The master may be drawing at this moment, in a thread that reads ahead.
+    states, _ = _of_master_rank()
+    if not is_master_rank():
+        set_generator_states(states)
 
 
 @contextlib.contextmanager
