@@ -5,26 +5,21 @@ The catalogue is that of the tests with ranks, which run a part of it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import keras
 import pytest
 from packaging.version import Version
+from probe_models import CASES, Case
+from probe_models.training import BOUNDS
 from step_replicas import StepInReplicas, all_steps, usual_replicas
 from test_partition_steps import STEPS
 from unseen.comparison import deviations, in_numbers_of_replicas, serially
 
 from tnt_keras.partition.plan import Alias, Known
 from tnt_keras.partition.value import Handle, Replicated
-
-sys.path.append(str(Path(__file__).parents[2] / "ranks"))
-
-from probe_models import CASES, Case
-from probe_models.training import BOUNDS
 
 # The models are written as others write theirs, and warn as theirs do.
 pytestmark = pytest.mark.filterwarnings("ignore")

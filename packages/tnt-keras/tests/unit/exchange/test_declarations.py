@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tnt_comm
 
-CPP = pathlib.Path(__file__).parents[2] / "cpp"
+CPP = pathlib.Path(__file__).parents[3] / "cpp"
 
 
 def _compile(source: str, *include_paths: str, folder: pathlib.Path) -> str:
