@@ -8,17 +8,18 @@ from typing import Any
 import callbacks_of_one_rank
 import pytest
 from callbacks_of_one_rank import FIT, PREDICT
+from cases import cases
 
 AT_ENDS_OF_BATCHES = ("on_train_batch_end", "on_test_batch_end", "on_predict_batch_end")
 AT_ENDS = (*AT_ENDS_OF_BATCHES, "on_epoch_end")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "on_one_list_only", "methods"),
-    [
-        pytest.param(2, True, AT_ENDS_OF_BATCHES, id="2-True-ends of batches"),
-        pytest.param(2, True, FIT + PREDICT, id="2-True-all", marks=pytest.mark.thorough),
-        pytest.param(3, False, FIT + PREDICT, id="3-False-all", marks=pytest.mark.thorough),
+    [pytest.param(2, True, AT_ENDS_OF_BATCHES, id="2-True-ends of batches")],
+    thorough=[
+        pytest.param(2, True, FIT + PREDICT, id="2-True-all"),
+        pytest.param(3, False, FIT + PREDICT, id="3-False-all"),
     ],
 )
 def test_error_of_a_callback_is_known_to_all_ranks_at_once(
@@ -35,15 +36,10 @@ def test_error_of_a_callback_is_known_to_all_ranks_at_once(
                 assert "rank 1: KeyError: 'mine'" in error
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "methods"),
-    [
-        pytest.param(2, AT_ENDS, id="2-ends"),
-        *(
-            pytest.param(size, FIT + PREDICT, id=f"{size}-all", marks=pytest.mark.thorough)
-            for size in (2, 3)
-        ),
-    ],
+    [pytest.param(2, AT_ENDS, id="2-ends")],
+    thorough=[pytest.param(size, FIT + PREDICT, id=f"{size}-all") for size in (2, 3)],
 )
 def test_all_ranks_stop_where_a_serial_run_with_that_callback_stops(
     size: int, methods: Sequence[str], pool_of: Any
@@ -67,16 +63,7 @@ def test_weights_that_a_callback_of_one_rank_sets_are_named(size: int, pool_of: 
         assert "ranks [1] differ from rank 0" in error
 
 
-@pytest.mark.parametrize(
-    "form",
-    [
-        *(
-            pytest.param(form, marks=pytest.mark.thorough)
-            for form in ("list with History", "CallbackList")
-        ),
-        "CallbackList with History",
-    ],
-)
+@cases("form", ["CallbackList with History"], thorough=("list with History", "CallbackList"))
 def test_callback_list_gets_what_a_list_gets(form: str, pool_of: Any) -> None:
     [expected, _] = pool_of(2).run(callbacks_of_one_rank.with_callback_list, "list")
     assert expected["called"].count("on_epoch_end") == 2

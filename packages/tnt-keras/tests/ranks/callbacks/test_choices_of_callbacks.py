@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from callbacks_on_ranks import BATCH_SIZE, VALIDATION
+from cases import cases
 from classifiers import NUM_SAMPLES, samples
 
-SIZES = [2, pytest.param(3, marks=pytest.mark.thorough)]
+of_all_sizes = cases("size", [2], thorough=[3])
 OF_KERAS = [
     "BackupAndRestore",
     "CSVLogger",
@@ -84,15 +85,11 @@ def _expected(outputs: np.ndarray, rows: list[int]) -> dict[str, float]:
     return {"loss": np.mean(losses), "accuracy": np.mean(hits)}
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(
+@of_all_sizes
+@cases(
     ("kind", "eager", "again"),
-    [
-        ("metrics", False, False),
-        pytest.param("metrics", False, True, marks=pytest.mark.thorough),
-        pytest.param("plain log", False, False, marks=pytest.mark.thorough),
-        pytest.param("plain log", True, False, marks=pytest.mark.thorough),
-    ],
+    [("metrics", False, False)],
+    thorough=[("metrics", False, True), ("plain log", False, False), ("plain log", True, False)],
 )
 def test_own_logs_are_those_of_the_samples_of_the_rank(
     kind: str, eager: bool, again: bool, size: int, pool_of: Any
@@ -138,7 +135,7 @@ def test_time_history_measures_on_the_master_with_its_own_logs(
     assert other == (0, 0, [])
 
 
-@pytest.mark.parametrize("size", SIZES)
+@of_all_sizes
 def test_callbacks_run_on_the_ranks_of_the_rule(size: int, pool_of: Any) -> None:
     on_all = {"plain", "wrapped", "registered, wrapped"}
     for rank, runs in enumerate(pool_of(size).run(callbacks_on_ranks.where_they_run)):
@@ -216,16 +213,16 @@ def _scalars(folder: pathlib.Path) -> dict[str, list[float]]:
     return {tag: [value for _, value in sorted(values)] for tag, values in found.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     ("wanted", "wrapper", "on_all", "warns"),
-    [
-        pytest.param(None, None, False, False, marks=pytest.mark.thorough),
-        pytest.param(False, None, False, False, marks=pytest.mark.thorough),
-        pytest.param(True, None, True, False, marks=pytest.mark.thorough),
-        pytest.param(None, True, True, False, marks=pytest.mark.thorough),
-        pytest.param(None, False, False, False, marks=pytest.mark.thorough),
-        (False, True, True, True),
-        pytest.param(True, False, False, True, marks=pytest.mark.thorough),
+    [(False, True, True, True)],
+    thorough=[
+        (None, None, False, False),
+        (False, None, False, False),
+        (True, None, True, False),
+        (None, True, True, False),
+        (None, False, False, False),
+        (True, False, False, True),
     ],
 )
 def test_tensorboard_writes_what_it_writes_in_a_serial_run(

@@ -7,6 +7,7 @@ from typing import Any
 
 import calls
 import pytest
+from cases import cases
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks
@@ -24,49 +25,37 @@ def _values(preloaded: Any, function: Any, *args: Any) -> list[dict[str, Any]]:
     return [report.value for report in reports]
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "of_ranks", "lines"),
     [
-        pytest.param(
-            "predict between fits",
-            ("predict: begin", "fit: begin"),
-            ("predict alone", "second fit"),
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            "evaluate during fit",
-            ("evaluate: begin", "fit: begin"),
-            ("evaluate alone", "fit alone"),
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            "save before evaluate",
-            ("save: begin", "evaluate: begin"),
-            ("save alone", "evaluate after save"),
-            marks=pytest.mark.thorough,
-        ),
         (
             "evaluate at batch begin",
             ("fit > evaluate: begin", "fit: begin of training step"),
             ("evaluate at batch begin", "fit with callback"),
+        )
+    ],
+    thorough=[
+        ("predict between fits", ("predict: begin", "fit: begin"), ("predict alone", "second fit")),
+        ("evaluate during fit", ("evaluate: begin", "fit: begin"), ("evaluate alone", "fit alone")),
+        (
+            "save before evaluate",
+            ("save: begin", "evaluate: begin"),
+            ("save alone", "evaluate after save"),
         ),
-        pytest.param(
+        (
             "callback of one rank predicts",
             ("fit > predict: begin", "fit: begin of training step"),
             ("predict at batch begin", "fit with one callback"),
-            marks=pytest.mark.thorough,
         ),
-        pytest.param(
+        (
             "evaluate at the end",
             ("fit > evaluate: begin", "fit: end of training"),
             ("evaluate at the end", "fit that ends"),
-            marks=pytest.mark.thorough,
         ),
-        pytest.param(
+        (
             "fit after prediction",
             ("predict > fit: begin", "predict: end of prediction steps"),
             ("fit after prediction", "predict with fit"),
-            marks=pytest.mark.thorough,
         ),
     ],
 )
@@ -149,7 +138,7 @@ def test_ranks_that_predict_apart_need_not_take_the_same_steps(pool_of: Any) -> 
     assert pool_of(2).run(calls.each_with_its_own_samples) == [(5, 1), (15, 1)]
 
 
-@pytest.mark.parametrize("in_a_list", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@cases("in_a_list", [False], thorough=[True])
 def test_one_rank_that_stops_an_evaluation_stops_all_at_that_step(
     in_a_list: bool, pool_of: Any
 ) -> None:

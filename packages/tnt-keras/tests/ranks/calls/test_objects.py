@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import objects
-import pytest
+from cases import cases
 
-SIZES = [2, *(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 3))]
+of_all_sizes = cases("size", [2], thorough=[1, 3])
 
 
-@pytest.mark.parametrize("size", SIZES)
+@of_all_sizes
 def test_all_ranks_have_the_objects_of_all_ranks(size: int, pool_of: Any) -> None:
     of_ranks = [
         {"rank": rank, "bytes": bytes([rank]) * 5000 * rank, "none": None} for rank in range(size)
@@ -20,7 +20,7 @@ def test_all_ranks_have_the_objects_of_all_ranks(size: int, pool_of: Any) -> Non
         assert found == (of_ranks, [0, "text"], of_ranks[-1])
 
 
-@pytest.mark.parametrize("size", SIZES)
+@of_all_sizes
 def test_the_master_has_left_the_block_when_others_enter(
     size: int, pool_of: Any, tmp_path: Path
 ) -> None:

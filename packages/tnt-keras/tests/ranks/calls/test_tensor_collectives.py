@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensor_collectives
 import tensorflow as tf
+from cases import cases
 from tensor_collectives import METHODS, VALUES, plain
 
 
@@ -31,7 +32,7 @@ def _gathered(values: list[Any]) -> Any:
     return tf.nest.map_structure(join, *values)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@cases("size", [2], thorough=[3])
 def test_values_of_all_kinds_are_summed_sent_and_gathered(size: int, pool_of: Any) -> None:
     results = pool_of(size).run(tensor_collectives.all_kinds, list(VALUES))
     for kind, make in VALUES.items():

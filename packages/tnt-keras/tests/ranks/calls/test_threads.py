@@ -6,19 +6,11 @@ from typing import Any
 
 import pytest
 import threads
+from cases import cases
 from serial_results import assert_close
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        "fit",
-        *(
-            pytest.param(name, marks=pytest.mark.thorough)
-            for name in ("evaluate", "predict", "train_on_batch")
-        ),
-    ],
-)
+@cases("method", ["fit"], thorough=("evaluate", "predict", "train_on_batch"))
 def test_call_of_a_second_thread_is_refused_and_both_calls_are_named(
     method: str, pool_of: Any
 ) -> None:

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import step_exchange_errors
 import step_exchanges
+from cases import cases
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks, read_trace, run_ranks
 
-SIZES = [2, pytest.param(3, marks=pytest.mark.thorough)]
+of_all_sizes = cases("size", [2], thorough=[3])
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +24,7 @@ def right(pool_of: Any) -> Any:
     return functools.cache(lambda function, size: pool_of(size).run(function))
 
 
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 3])
+@cases("size", [3], thorough=[2])
 @pytest.mark.parametrize("dtype", [dtype.name for dtype in step_exchanges.all_dtypes()])
 def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, right: Any) -> None:
     for of_rank in right(step_exchanges.gather_and_broadcast_every_dtype, size):
@@ -31,7 +32,7 @@ def test_rows_and_values_of_rank_0_have_every_dtype(dtype: str, size: int, right
         assert [name for name, is_right in of_rank[dtype].items() if not is_right] == []
 
 
-@pytest.mark.parametrize("size", [pytest.param(2, marks=pytest.mark.thorough), 3])
+@cases("size", [3], thorough=[2])
 @pytest.mark.parametrize("dtype", step_exchanges.KINDS_OF_DTYPE)
 def test_what_has_a_reduction_is_reduced(dtype: str, size: int, right: Any) -> None:
     for of_rank in right(step_exchanges.reduce_every_dtype, size):
@@ -48,7 +49,7 @@ def test_not_a_number_on_any_rank_is_not_lost(pool_of: Any) -> None:
         assert [of_rank[kind][3] for kind in ("max", "min", "sum")] == [1.0, -math.inf, -math.inf]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@of_all_sizes
 def test_random_programs_have_the_right_values(size: int, pool_of: Any) -> None:
     seeds = list(range(12))
     assert pool_of(size).run(step_exchanges.run_random_programs, seeds) == [[]] * size
@@ -94,7 +95,7 @@ def test_what_some_rank_does_not_read_is_exchanged_all_the_same(pool_of: Any) ->
         assert unread == read == 4 * (3 + 2 + 4 + 1)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@of_all_sizes
 def test_graphs_of_a_step_share_reducers_whatever_the_order_and_the_names(
     size: int, pool_of: Any
 ) -> None:

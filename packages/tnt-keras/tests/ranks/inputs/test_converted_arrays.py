@@ -6,31 +6,21 @@ from typing import Any
 
 import converted_arrays
 import pytest
+from cases import cases
 from serial_results import assert_close, assert_serial
-
-
-def _thorough(*values: Any) -> list[Any]:
-    return [_thorough_row(value) for value in values]
-
-
-def _thorough_row(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.thorough)
-
 
 SHORT = ["DataFrames of integers and others"]
 """Arrays of the short run: the others differ from these in a dtype or their class alone."""
 
-of_arrays = pytest.mark.parametrize(
+of_arrays = cases(
     "kinds",
-    [
-        pytest.param(SHORT, id="some"),
-        pytest.param(list(converted_arrays.ARRAYS), id="all", marks=pytest.mark.thorough),
-    ],
+    [pytest.param(SHORT, id="some")],
+    thorough=[pytest.param(list(converted_arrays.ARRAYS), id="all")],
 )
 
 
 @of_arrays
-@pytest.mark.parametrize("size", [2, *_thorough(1)])
+@cases("size", [2], thorough=[1])
 def test_arrays_are_converted_as_in_keras(kinds: list[str], size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_on_arrays, False, kinds)
     if "Series" in kinds:
@@ -42,20 +32,19 @@ def test_arrays_are_converted_as_in_keras(kinds: list[str], size: int, pool_of: 
                 assert_close(value, expected[kind][name], 1e-4, f"{kind}: {name}")
 
 
-@pytest.mark.parametrize("kind", ["entries", *_thorough("matrix", "tensor")])
-@pytest.mark.parametrize("size", [2, *_thorough(1)])
+@cases("kind", ["entries"], thorough=["matrix", "tensor"])
+@cases("size", [2], thorough=[1])
 def test_sparse_arrays_are_those_of_keras(size: int, kind: str, pool_of: Any) -> None:
     assert_serial(converted_arrays.train_on_sparse, pool_of, kind, size=size)
 
 
-@pytest.mark.parametrize("size", _thorough(1, 2))  # arrays of them are batches, too
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [1, 2])  # arrays of them are batches, too
 def test_sparse_batches_are_those_of_keras(size: int, pool_of: Any) -> None:
     assert_serial(converted_arrays.sparse_batches, pool_of, size=size)
 
 
-@pytest.mark.parametrize(
-    ("size", "dropout"), [pytest.param(1, 0.5, marks=pytest.mark.thorough), (2, 0.0)]
-)
+@cases(("size", "dropout"), [(2, 0.0)], thorough=[(1, 0.5)])
 def test_rows_are_mixed_inside_of_batches(size: int, dropout: float, pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.mixed_in_batches, False, dropout)
     for found in pool_of(size).run(converted_arrays.mixed_in_batches, True, dropout):
@@ -63,12 +52,10 @@ def test_rows_are_mixed_inside_of_batches(size: int, dropout: float, pool_of: An
             assert_close(value, expected[name], 1e-5 * (size - 1), name)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "kinds"),
-    [
-        (2, ["one-hot in arrays", "negative in a dataset"]),
-        *(_thorough_row(size, list(converted_arrays.CLASS_WEIGHTS)) for size in (1, 2)),
-    ],
+    [(2, ["one-hot in arrays", "negative in a dataset"])],
+    thorough=[(size, list(converted_arrays.CLASS_WEIGHTS)) for size in (1, 2)],
 )
 def test_class_weights_count_as_in_keras(size: int, kinds: list[str], pool_of: Any) -> None:
     [expected] = pool_of(1).run(converted_arrays.train_with_class_weights, False, kinds)
@@ -85,12 +72,12 @@ def test_batches_of_arrays_have_by_default_the_size_of_keras(pool_of: Any) -> No
     assert_serial(converted_arrays.default_batch_sizes, pool_of)
 
 
-@pytest.mark.parametrize("as_column", [pytest.param(False, marks=pytest.mark.thorough), True])
+@cases("as_column", [True], thorough=[False])
 def test_one_sample_weight_counts_for_all_targets(as_column: bool, pool_of: Any) -> None:
     assert_serial(converted_arrays.one_weight_for_several_targets, pool_of, as_column)
 
 
-@pytest.mark.parametrize("kind", ["shared", *_thorough("own", "eager", "micro-batches")])
+@cases("kind", ["shared"], thorough=["own", "eager", "micro-batches"])
 def test_label_without_weight_on_one_rank_is_an_error_on_all(kind: str, pool_of: Any) -> None:
     own, other = pool_of(2).run(converted_arrays.labels_without_weight, kind)
     assert own == other

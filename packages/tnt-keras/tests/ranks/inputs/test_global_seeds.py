@@ -6,9 +6,7 @@ from typing import Any
 
 import global_seeds
 import numpy as np
-import pytest
-
-long_tail = pytest.mark.thorough
+from cases import cases
 
 
 def assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -20,17 +18,8 @@ def assert_equal(found: dict[str, Any], expected: dict[str, Any]) -> None:
             np.testing.assert_allclose(history[name], values, rtol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=long_tail)])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "verified",
-        *(
-            pytest.param(kind, marks=long_tail)
-            for kind in ("weights", "split", "arrays", "class weights", "steps")
-        ),
-    ],
-)
+@cases("size", [2], thorough=[3])
+@cases("kind", ["verified"], thorough=("weights", "split", "arrays", "class weights", "steps"))
 def test_arrays_have_the_order_that_keras_draws_from_the_seed_of_rank_0(
     kind: str, size: int, pool_of: Any
 ) -> None:
@@ -39,7 +28,7 @@ def test_arrays_have_the_order_that_keras_draws_from_the_seed_of_rank_0(
         assert_equal(found, expected)
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=long_tail), 2])
+@cases("size", [2], thorough=[1])
 def test_a_whole_script_gives_what_the_seed_of_rank_0_gives(size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(global_seeds.train_own_model, False)
     for found in pool_of(size).run(global_seeds.train_own_model, True):

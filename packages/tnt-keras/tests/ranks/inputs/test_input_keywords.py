@@ -8,6 +8,7 @@ from typing import Any
 import keyword_mistakes
 import numpy as np
 import pytest
+from cases import cases
 
 INNER_NAME = re.compile(r"\bmicro_batch_size\b")  # of tnt-data, which the user does not know
 
@@ -45,8 +46,8 @@ def test_error_names_the_keyword_of_the_call(mistake: str, place: str, pool_of: 
         assert not [name for name in others - {*keywords.values()} if _names(text, name)], text
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.thorough), 2])
-@pytest.mark.parametrize("validate", [pytest.param(False, marks=pytest.mark.thorough), True])
+@cases("size", [2], thorough=[1])
+@cases("validate", [True], thorough=[False])
 def test_fit_reads_each_pipeline_once(size: int, validate: bool, pool_of: Any) -> None:
     expected = 2 if validate else 1
     assert pool_of(size).run(keyword_mistakes.reads_of_fit, validate) == [expected] * size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import input_mistakes
@@ -12,6 +11,7 @@ import numpy as np
 import own_samples
 import pytest
 import reading_during_steps
+from cases import cases
 from classifiers import NUM_SAMPLES
 from forms_of_samples import BATCH_SIZE
 from rank_pools import ENVIRONMENT
@@ -19,7 +19,6 @@ from serial_results import assert_close, assert_serial, of_all_sizes
 
 from tnt_comm.testing import observe_ranks
 
-thorough = functools.partial(pytest.param, marks=pytest.mark.thorough)
 REMEDIES = ["`tnt_distribute_dataset=False`", "`keras.utils.set_random_seed(seed)`"]
 IN_LONG_TAIL = (
     "generator",
@@ -34,12 +33,10 @@ IN_LONG_TAIL = (
 
 
 @of_all_sizes
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.thorough] if kind in IN_LONG_TAIL else [])
-        for kind in kinds_of_input.FITS
-    ],
+    [kind for kind in kinds_of_input.FITS if kind not in IN_LONG_TAIL],
+    thorough=kinds_of_input.FITS,
 )
 def test_training_on_any_input_is_that_of_serial_keras(kind: str, size: int, pool_of: Any) -> None:
     [expected] = pool_of(1).run(kinds_of_input.train, kind, False)
@@ -61,16 +58,7 @@ def test_the_step_that_finds_the_end_counts_as_in_serial_keras(pool_of: Any) -> 
 
 
 @of_all_sizes
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "PyDataset",
-        *(
-            pytest.param(k, marks=pytest.mark.thorough)
-            for k in ("rows of a PyDataset", "generator")
-        ),
-    ],
-)
+@cases("kind", ["PyDataset"], thorough=("rows of a PyDataset", "generator"))
 def test_evaluation_and_prediction_are_those_of_serial_keras(
     kind: str, size: int, pool_of: Any
 ) -> None:
@@ -81,9 +69,7 @@ def test_evaluation_and_prediction_are_those_of_serial_keras(
             assert_close(result[name], value, 1e-5, name)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param("lists", marks=pytest.mark.thorough), "dictionaries"]
-)
+@cases("kind", ["dictionaries"], thorough=["lists"])
 def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     assert_serial(kinds_of_input.structures, pool_of, kind)
 
@@ -107,7 +93,7 @@ def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
 
 @pytest.mark.thorough
 @of_all_sizes
-@pytest.mark.parametrize("kind", [pytest.param("arrays", marks=pytest.mark.thorough), "PyDataset"])
+@cases("kind", ["PyDataset"], thorough=["arrays"])
 def test_shuffled_order_is_the_same_on_any_number_of_ranks(
     kind: str, size: int, pool_of: Any
 ) -> None:
@@ -119,7 +105,7 @@ def test_shuffled_order_is_the_same_on_any_number_of_ranks(
 
 
 @of_all_sizes
-@pytest.mark.parametrize("kind", ["arrays", pytest.param("PyDataset", marks=pytest.mark.thorough)])
+@cases("kind", ["arrays"], thorough=["PyDataset"])
 def test_next_call_of_fit_has_another_order_which_is_the_same_on_all_ranks(
     kind: str, size: int, pool_of: Any
 ) -> None:
@@ -134,16 +120,7 @@ def test_generators_stay_in_step_from_one_call_to_the_next(pool_of: Any) -> None
     assert first == second == pool_of(2).run(kinds_of_input.generators_that_go_on)[0]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "dataset",
-        *(
-            pytest.param(kind, marks=pytest.mark.thorough)
-            for kind in ("generator", "PyDataset", "micro-batches")
-        ),
-    ],
-)
+@cases("kind", ["dataset"], thorough=("generator", "PyDataset", "micro-batches"))
 def test_samples_that_users_share_by_themselves_count_as_in_serial(kind: str, pool_of: Any) -> None:
     assert_serial(own_samples.own_samples, pool_of, kind, size=2)
 
@@ -162,23 +139,25 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
         assert_close(result["weights"], expected["weights"], 1e-5, "weights")
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mistake", "words"),
     [
         ("unequal own datasets", ["number of steps", "4, 3"]),
         ("own data with micro-batch size", ["not distributed", "5"]),
         ("part of arrays", ["`x`: the arrays of ranks [1] differ from those of rank 0", *REMEDIES]),
-        thorough("part of arrays, all of it compared", ["arrays of ranks [1] differ", *REMEDIES]),
         (
             "other arrays for validation",
             ["`validation_data`: the arrays", "tnt_distribute_validation_dataset=False"],
         ),
-        thorough("other arrays of a dataset", ["`x`: the arrays of ranks [1] differ", *REMEDIES]),
         ("rank 0 and own data", ['tnt_read="rank 0"', "tnt_distribute_dataset=False"]),
-        thorough("read by rank 1", ["`tnt_read` must be"]),
         ("other seed on rank 1", ["shuffle(20) with seed", "Build it alike"]),
         ("already shared", ["micro-batches", "tnt_distribute_dataset=False"]),
         ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
+    ],
+    thorough=[
+        ("part of arrays, all of it compared", ["arrays of ranks [1] differ", *REMEDIES]),
+        ("other arrays of a dataset", ["`x`: the arrays of ranks [1] differ", *REMEDIES]),
+        ("read by rank 1", ["`tnt_read` must be"]),
     ],
 )
 def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_of: Any) -> None:
@@ -199,13 +178,10 @@ def errors_of_ranks(preloaded: Any, function: Any, case: str) -> list[tuple[str,
     return [report.value for report in reports]
 
 
-@pytest.mark.parametrize(
+@cases(
     "mistake",
-    [
-        "unequal own datasets of unknown length",
-        pytest.param("unequal evaluation", marks=pytest.mark.thorough),
-        pytest.param("other length of a PyDataset", marks=pytest.mark.thorough),
-    ],
+    ["unequal own datasets of unknown length"],
+    thorough=["unequal evaluation", "other length of a PyDataset"],
 )
 def test_rank_without_data_does_not_make_others_wait(mistake: str, preloaded: Any) -> None:
     (kind, text), (other_kind, other_text) = errors_of_ranks(
@@ -217,13 +193,10 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str, preloaded: An
     assert kind != "ValueError" or "different numbers of steps" in text
 
 
-@pytest.mark.parametrize(
+@cases(
     "mistake",
-    [
-        "other order in the second epoch",
-        pytest.param("other order of batches", marks=pytest.mark.thorough),
-        pytest.param("look at a shuffled dataset", marks=pytest.mark.thorough),
-    ],
+    ["other order in the second epoch"],
+    thorough=["other order of batches", "look at a shuffled dataset"],
 )
 def test_different_data_are_noticed_when_inputs_are_verified(mistake: str, preloaded: Any) -> None:
     results = errors_of_ranks(preloaded, input_mistakes.error_of, mistake)
@@ -246,13 +219,7 @@ def test_batches_of_python_code_that_do_not_fit_together_are_an_error_at_once(
         assert words in text
 
 
-@pytest.mark.parametrize(
-    "mistake",
-    [
-        "other batches of a generator",
-        pytest.param("other batches of a PyDataset", marks=pytest.mark.thorough),
-    ],
-)
+@cases("mistake", ["other batches of a generator"], thorough=["other batches of a PyDataset"])
 def test_different_batches_of_python_code_are_noticed_by_default(
     mistake: str, preloaded: Any
 ) -> None:
@@ -266,16 +233,18 @@ def test_batches_that_differ_on_purpose_are_taken_as_they_are(pool_of: Any) -> N
     assert first == second
 
 
-@pytest.mark.parametrize(
+@cases(
     ("case", "words"),
     [
         ("another learning rate", "All ranks go on with that of rank 0"),
         ("random numbers", ""),
         ("own samples", "`verify_inputs` has no effect"),
         ("rows of a PyDataset", "only the order of batches is compared"),
-        thorough("unknown length", "the number of batches is not known"),
         ("generator", "the number of batches is not known"),
         ("nothing", ""),
+    ],
+    thorough=[
+        ("unknown length", "the number of batches is not known"),
     ],
 )
 def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: Any) -> None:
@@ -284,21 +253,20 @@ def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: An
         assert words in "".join(messages)
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    ["PyDataset with workers", *map(thorough, ("generator", "PyDataset", "rows of a PyDataset"))],
+    ["PyDataset with workers"],
+    thorough=["generator", "PyDataset", "rows of a PyDataset"],
 )
 def test_next_batch_is_made_while_a_step_runs(kind: str, pool_of: Any) -> None:
     for was_made in pool_of(2).run(reading_during_steps.batches_made_during_steps, kind):
         assert was_made == [True] * (reading_during_steps.STEPS - 1)
 
 
-@pytest.mark.parametrize(
+@cases(
     "kind",
-    [
-        pytest.param(kind, marks=[] if kind in DAMAGED_IN_SHORT else [pytest.mark.thorough])
-        for kind in reading_during_steps.KINDS
-    ],
+    [kind for kind in reading_during_steps.KINDS if kind in DAMAGED_IN_SHORT],
+    thorough=reading_during_steps.KINDS,
 )
 def test_error_in_a_batch_ends_training_on_all_ranks(kind: str, preloaded: Any) -> None:
     (_, other_text), (_, text) = errors_of_ranks(

@@ -6,6 +6,7 @@ from typing import Any
 
 import other_rows
 import pytest
+from cases import cases
 from rank_pools import ENVIRONMENT
 from serial_results import assert_serial, of_all_sizes
 
@@ -39,16 +40,14 @@ def test_parts_that_each_rank_reads_are_named_once(pool_of: Any) -> None:
             assert part in text
 
 
-@pytest.mark.parametrize(
+@cases(
     ("mistake", "words"),
     [
         ("arrays", "same number of samples. Received: x: "),
         ("PyDataset", "x[edges] has others than the targets"),
-        pytest.param(
-            "generator", "x[edges] has others than the targets", marks=pytest.mark.thorough
-        ),
         ("own", "let ranks share the batches of one dataset"),
     ],
+    thorough=[("generator", "x[edges] has others than the targets")],
 )
 def test_other_inputs_need_a_row_for_each_sample(mistake: str, words: str, preloaded: Any) -> None:
     for report in observe_ranks(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import read_by_master
+from cases import cases
 from serial_results import assert_close, assert_serial
 
 from tnt_keras.keras_hooks import private
@@ -26,12 +27,8 @@ def is_known(library: str | None) -> bool:
     return library is None or importlib.util.find_spec(library) is not None
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[] if kind in IN_SHORT else [pytest.mark.thorough])
-        for kind in read_by_master.FITS
-    ],
+@cases(
+    "kind", [kind for kind in read_by_master.FITS if kind in IN_SHORT], thorough=read_by_master.FITS
 )
 def test_training_on_what_draws_without_a_seed_is_that_of_serial_keras(
     kind: str, pool_of: Any
@@ -61,19 +58,21 @@ def test_a_loop_of_ones_own_gets_rows_of_one_reading(pool_of: Any) -> None:
     np.testing.assert_allclose(np.sum(of_ranks[:2], 0)[:, 3], np.array(serial)[:, 3], rtol=1e-4)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("case", "words", "steps"),
     [
         ("damaged", "batch 3 is damaged", 3),
-        pytest.param("damaged by a worker", "batch 3 is damaged", 3, marks=pytest.mark.thorough),
-        pytest.param("not there", "at least one batch", 0, marks=pytest.mark.thorough),
         ("other rows", "differ in their number of rows", 3),
         (
             "early",
             "",
             7,
-        ),  # of the second epoch, the first two batches that Keras keeps, and two ends
+        ),
         ("stopped", "", 2),
+    ],
+    thorough=[
+        ("damaged by a worker", "batch 3 is damaged", 3),
+        ("not there", "at least one batch", 0),
     ],
 )
 def test_however_reading_ends_it_does_so_on_all_ranks_and_they_go_on(

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import ready_batches
+from cases import cases
 from serial_results import assert_serial
 
 
-@pytest.mark.parametrize(
+@cases(
     ("size", "kind"),
-    [
-        (2, "generator"),
-        (1, "slices of batches"),
-        *(
-            pytest.param(size, kind, marks=pytest.mark.thorough)
-            for size, kind in ((2, "from_tensors"), (2, "records"), (2, "shuffled"))
-        ),
-        *(
-            pytest.param(3, kind, marks=pytest.mark.thorough)
-            for kind in ("generator", "slices of batches", "without end")
-        ),
+    [(2, "generator"), (1, "slices of batches")],
+    thorough=[
+        *((size, kind) for size, kind in ((2, "from_tensors"), (2, "records"), (2, "shuffled"))),
+        *((3, kind) for kind in ("generator", "slices of batches", "without end")),
     ],
 )
 def test_ready_batches_give_the_serial_results(size: int, kind: str, pool_of: Any) -> None:

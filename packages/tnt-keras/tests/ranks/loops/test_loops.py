@@ -7,21 +7,18 @@ from typing import Any
 
 import loop_mistakes
 import numpy as np
-import pytest
 import step_functions
+from cases import cases
 from serial_results import assert_serial
 
 
-@pytest.mark.parametrize(
-    "size", [2, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 3))]
-)
-@pytest.mark.parametrize(
+@cases("size", [2], thorough=(1, 3))
+@cases(
     ("function", "arguments"),
-    [
-        (step_functions.all_kinds_of_arguments, []),
-        (step_functions.variable_of_its_own, []),
-        pytest.param(step_functions.sums_and_branches, [False], marks=pytest.mark.thorough),
-        pytest.param(step_functions.sums_and_branches, [True], marks=pytest.mark.thorough),
+    [(step_functions.all_kinds_of_arguments, []), (step_functions.variable_of_its_own, [])],
+    thorough=[
+        (step_functions.sums_and_branches, [False]),
+        (step_functions.sums_and_branches, [True]),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )

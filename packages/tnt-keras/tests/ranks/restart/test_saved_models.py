@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import saved_models
-
-thorough = pytest.mark.thorough
+from cases import cases
 
 
 def _assert_close(actual: list[Any], wanted: list[Any]) -> None:
@@ -18,14 +17,7 @@ def _assert_close(actual: list[Any], wanted: list[Any]) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("saved_on", "sizes"),
-    [
-        (2, [3]),
-        pytest.param(2, [1, 2, 3], marks=thorough),
-        pytest.param(3, [1, 2, 3], marks=thorough),
-    ],
-)
+@cases(("saved_on", "sizes"), [(2, [3])], thorough=[(2, [1, 2, 3]), (3, [1, 2, 3])])
 def test_going_on_at_any_size_is_not_having_stopped(
     saved_on: int, sizes: list[int], pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -41,7 +33,7 @@ def test_going_on_at_any_size_is_not_having_stopped(
             _assert_close(result["losses"], wanted["losses"][2:])
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
+@cases("size", [2], thorough=[3])
 def test_files_that_the_master_alone_sees_are_loaded_on_all_ranks(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -89,7 +81,7 @@ def test_a_copy_that_cannot_be_written_is_an_error_on_all_ranks(
     assert "Rank 0: rank 1 could not read m.weights.h5" in text
 
 
-@thorough
+@pytest.mark.thorough
 def test_descriptions_files_and_copies_are_plain_though_optimizers_are_not(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -98,8 +90,8 @@ def test_descriptions_files_and_copies_are_plain_though_optimizers_are_not(
             assert all(facts.values()), (kind, facts)
 
 
-@thorough
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
+@pytest.mark.thorough
+@cases("size", [2], thorough=[3])
 def test_lora_and_quantized_models_are_those_of_the_serial_run(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import batch_norms
 import pytest
+from cases import cases
 from serial_results import assert_close, assert_serial, of_all_sizes
 
 # A bias before such a layer has no gradient but rounding errors, of the size of the others.
@@ -14,9 +15,7 @@ assert_serial = functools.partial(assert_serial, least=0.1)
 
 
 @of_all_sizes
-@pytest.mark.parametrize(
-    "name", ["masked texts", pytest.param("images", marks=pytest.mark.thorough)]
-)
+@cases("name", ["masked texts"], thorough=["images"])
 def test_synchronized_layers_give_the_serial_result(name: str, size: int, pool_of: Any) -> None:
     assert_serial(batch_norms.trained, pool_of, name, size=size)
 

@@ -6,23 +6,17 @@ from typing import Any
 
 import drawn_numbers
 import numpy as np
-import pytest
+from cases import cases
 from serial_results import assert_serial
 
 
-@pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@cases("run_eagerly", [False], thorough=[True])
 def test_generator_of_noise_on_gradients_is_the_serial_one(run_eagerly: bool, pool_of: Any) -> None:
     assert_serial(drawn_numbers.with_a_generator, pool_of, run_eagerly)
 
 
-@pytest.mark.parametrize("run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
-    "kind",
-    [
-        pytest.param(kind, marks=[] if kind == "keras.random" else [pytest.mark.thorough])
-        for kind in drawn_numbers.NOISES
-    ],
-)
+@cases("run_eagerly", [False], thorough=[True])
+@cases("kind", ["keras.random"], thorough=drawn_numbers.NOISES)
 def test_noise_on_gradients_without_a_seed_keeps_its_variance(
     kind: str, run_eagerly: bool, pool_of: Any
 ) -> None:

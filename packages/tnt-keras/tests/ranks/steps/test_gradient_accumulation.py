@@ -8,21 +8,16 @@ from typing import Any
 import accumulating
 import numpy as np
 import pytest
+from cases import cases
 from serial_results import assert_close, assert_serial
 
 BOUND = 1e-5
 
-thorough = pytest.mark.thorough
 
-
-@pytest.mark.parametrize(
+@cases(
     ("size", "num_steps", "arguments"),
-    [
-        (2, 3, {"steps_per_execution": 4}),
-        pytest.param(3, 2, {}, marks=thorough),
-        pytest.param(2, 3, {"run_eagerly": True}, marks=thorough),
-        pytest.param(1, 3, {}, marks=thorough),
-    ],
+    [(2, 3, {"steps_per_execution": 4})],
+    thorough=[(3, 2, {}), (2, 3, {"run_eagerly": True}), (1, 3, {})],
     ids=str,
 )
 def test_training_equals_serial(
@@ -31,12 +26,12 @@ def test_training_equals_serial(
     assert_serial(accumulating.train, pool_of, num_steps, arguments, size=size, bound=BOUND)
 
 
-@pytest.mark.parametrize("eager", [False, pytest.param(True, marks=thorough)])
+@cases("eager", [False], thorough=[True])
 def test_an_update_drops_the_sums_of_all_variables_as_keras_does(eager: bool, pool_of: Any) -> None:
     assert_serial(accumulating.train_in_turns, pool_of, eager, bound=BOUND)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
+@cases("size", [2], thorough=[3])
 def test_file_of_an_unfinished_update_is_the_serial_one(
     size: int, pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
@@ -52,7 +47,7 @@ def test_file_of_an_unfinished_update_is_the_serial_one(
                 np.testing.assert_array_equal(value, same)
 
 
-@thorough
+@pytest.mark.thorough
 def test_copy_in_an_unfinished_update_goes_on_as_the_serial_one(pool_of: Any) -> None:
     assert_serial(accumulating.train_a_copy, pool_of, bound=BOUND)
 

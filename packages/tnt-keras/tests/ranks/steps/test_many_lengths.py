@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import many_lengths
-import pytest
+from cases import cases
 from serial_results import assert_serial, of_all_sizes
 
 # Full batches: of two lengths that are known, then of any length. The last one: of any length.
@@ -13,14 +13,10 @@ NUM_PARTITIONS = 3 + 1
 
 
 @of_all_sizes
-@pytest.mark.parametrize(
+@cases(
     "function",
-    [
-        many_lengths.padded_batches,
-        pytest.param(many_lengths.py_dataset, marks=pytest.mark.thorough),
-        pytest.param(many_lengths.train_on_batch, marks=pytest.mark.thorough),
-        many_lengths.own_loop,
-    ],
+    [many_lengths.padded_batches, many_lengths.own_loop],
+    thorough=[many_lengths.py_dataset, many_lengths.train_on_batch],
     ids=lambda function: function.__name__,
 )
 def test_lengths_beyond_the_second_share_a_partition(

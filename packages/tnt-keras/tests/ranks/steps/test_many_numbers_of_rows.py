@@ -6,36 +6,24 @@ from typing import Any
 
 import many_numbers_of_rows
 import numpy as np
-import pytest
+from cases import cases
 
 NUMBERS = many_numbers_of_rows.NUMBERS
 # Two numbers are known to functions, then comes one for any number.
 NUM_PARTITIONS = 3
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
-@pytest.mark.parametrize(
+@cases("size", [2], thorough=[3])
+@cases(
     ("function", "num_partitions"),
     [
         (many_numbers_of_rows.own_loop, NUM_PARTITIONS),
-        # Two lengths are known to functions, too.
         (many_numbers_of_rows.fit, NUM_PARTITIONS + 3),
-        pytest.param(
-            # That for any number is built with and without an update.
-            many_numbers_of_rows.train_on_batch,
-            NUM_PARTITIONS + 1,
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            many_numbers_of_rows.own_loop_that_reads_numbers_of_rows,
-            len(NUMBERS),
-            marks=pytest.mark.thorough,
-        ),
-        pytest.param(
-            many_numbers_of_rows.own_loop_that_is_built_for_each_number,
-            len(NUMBERS),
-            marks=pytest.mark.thorough,
-        ),
+    ],
+    thorough=[
+        (many_numbers_of_rows.train_on_batch, NUM_PARTITIONS + 1),
+        (many_numbers_of_rows.own_loop_that_reads_numbers_of_rows, len(NUMBERS)),
+        (many_numbers_of_rows.own_loop_that_is_built_for_each_number, len(NUMBERS)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -6,19 +6,11 @@ from typing import Any
 
 import own_steps
 import pytest
+from cases import cases
 from serial_results import assert_serial
 
-thorough = pytest.mark.thorough
 
-
-@pytest.mark.parametrize(
-    ("size", "run_eagerly"),
-    [
-        (2, False),
-        pytest.param(3, False, marks=thorough),
-        pytest.param(2, True, marks=thorough),
-    ],
-)
+@cases(("size", "run_eagerly"), [(2, False)], thorough=[(3, False), (2, True)])
 @pytest.mark.parametrize(
     "function",
     [
@@ -37,7 +29,7 @@ def test_step_gives_the_serial_result(
     assert_serial(function, pool_of, run_eagerly, size=size)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=thorough)])
+@cases("size", [2], thorough=[3])
 def test_eager_steps_may_look_at_values(size: int, pool_of: Any) -> None:
     assert_serial(own_steps.numpy_in_eager_steps, pool_of, size=size)
 

@@ -9,19 +9,15 @@ import re
 from typing import Any
 
 import numpy as np
-import pytest
 import whole_batch
+from cases import cases
 from whole_batch import DTYPES
 
-EXECUTION = pytest.mark.parametrize(
-    "run_eagerly", [False, pytest.param(True, marks=pytest.mark.thorough)]
-)
+EXECUTION = cases("run_eagerly", [False], thorough=[True])
 
 
 @EXECUTION
-@pytest.mark.parametrize(
-    "size", [*(pytest.param(size, marks=pytest.mark.thorough) for size in (1, 2)), 3]
-)
+@cases("size", [3], thorough=(1, 2))
 def test_rows_come_in_serial_order_on_every_rank(
     size: int, run_eagerly: bool, pool_of: Any
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import probe_models
 import pytest
+from cases import cases
 from probe_models import CASES, Case
 from serial_comparison import Result, joined
 
@@ -62,7 +63,7 @@ def _assert_exact(
     assert not others
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@cases("size", [2], thorough=[3])
 def test_some_trainings_are_exact(
     size: int, pool_of: Any, counts: collections.Counter[str]
 ) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
+from cases import cases
 from classifiers import classifier, results_of, samples
 from rank_pools import ENVIRONMENT
 from serial_results import assert_close
@@ -32,7 +32,7 @@ def trained(distributed: bool) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("size", [3, pytest.param(4, marks=pytest.mark.thorough)])
+@cases("size", [3], thorough=[4])
 def test_results_equal_serial_keras(size: int, pool_of: Any, preloaded: Any) -> None:
     [expected] = pool_of(1).run(trained, False)
     if size <= 3:

@@ -13,13 +13,8 @@ from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import run_ranks
 
-HOSTS = [
-    *(
-        pytest.param(ranks, marks=pytest.mark.thorough)
-        for ranks in ((1, 1), (2, 2), (1, 1, 1), (2, 2, 2))
-    ),
-]
-"""Ranks of each host. The short run has 2 and 2 in tests/end_to_end, on hosts with an sshd."""
+HOSTS = [(1, 1), (2, 2), (1, 1, 1), (2, 2, 2)]
+"""Ranks of each host."""
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +28,7 @@ def on_one_host(preloaded: Any) -> Any:
     return results
 
 
+@pytest.mark.thorough  # 2 and 2 ranks are in tests/end_to_end, on hosts with an sshd
 @pytest.mark.parametrize("ranks", HOSTS)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_lenet5_has_the_bits_of_one_host(

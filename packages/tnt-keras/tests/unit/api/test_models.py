@@ -11,6 +11,7 @@ import keras
 import kinds_of_models
 import numpy as np
 import pytest
+from cases import cases
 
 import tnt_keras
 from tnt_keras import models
@@ -32,9 +33,7 @@ def _plain(kind: str) -> Any:
     return kinds_of_models.make(kind, lambda model: model)
 
 
-@pytest.mark.parametrize(
-    "wrap", [tnt_keras.Model, pytest.param(lambda model: model, marks=pytest.mark.thorough)]
-)
+@cases("wrap", [tnt_keras.Model], thorough=[lambda model: model])
 def test_saved_and_loaded_models_are_distributed_and_the_same(
     wrap: Any, tmp_path: pathlib.Path
 ) -> None:

@@ -18,6 +18,7 @@ import kinds_of_models
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from kinds_of_models import KINDS, NUM_FEATURES
 
 import tnt_keras
@@ -151,9 +152,7 @@ def _seen(kind: str, wrap: Callable[[Any], Any], folder: pathlib.Path) -> dict[s
 USUAL = ["nested"]
 
 
-@pytest.mark.parametrize(
-    "kind", [k if k in USUAL else pytest.param(k, marks=pytest.mark.thorough) for k in KINDS]
-)
+@cases("kind", [k for k in KINDS if k in USUAL], thorough=KINDS)
 def test_what_keras_says_writes_and_copies_is_that_of_the_plain_model(
     kind: str, tmp_path: pathlib.Path
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 import pytest
+from cases import cases
 from packaging.version import Version
 from probe_models import CASES, Case
 from probe_models.training import BOUNDS
@@ -63,13 +64,10 @@ def _allowed(case: Case, expected: dict[str, object]) -> dict[str, float]:
     return {name: max(BOUNDS[case.policy], 10 * apart) for name, apart in moved.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        pytest.param(name, marks=() if name in SHORT else pytest.mark.thorough)
-        for name in CASES
-        if name not in EAGER
-    ],
+    [name for name in CASES if name not in EAGER if name in SHORT],
+    thorough=[name for name in CASES if name not in EAGER],
 )
 def test_a_training_in_replicas_is_that_of_plain_keras(name: str) -> None:
     case = CASES[name]

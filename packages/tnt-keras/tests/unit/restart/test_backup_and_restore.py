@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
 import tnt_keras
 
@@ -55,14 +56,10 @@ def _interrupt(model: Any, backup: Any, step: int) -> None:
         _fit(model, backup, _Fail(step))
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cls", "save_freq"),
-    [
-        (keras.callbacks.BackupAndRestore, 2),
-        (_EverySecondEpoch, "epoch"),
-        pytest.param(keras.callbacks.BackupAndRestore, "epoch", marks=pytest.mark.thorough),
-        pytest.param(_EverySecondEpoch, 2, marks=pytest.mark.thorough),
-    ],
+    [(keras.callbacks.BackupAndRestore, 2), (_EverySecondEpoch, "epoch")],
+    thorough=[(keras.callbacks.BackupAndRestore, "epoch"), (_EverySecondEpoch, 2)],
 )
 def test_the_next_fit_goes_on_with_the_same_bits(
     cls: Any, save_freq: Any, tmp_path: pathlib.Path

@@ -9,6 +9,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
 import tnt_keras
 from tnt_keras.step.batch_norm_region import fused_batch_norm
@@ -179,17 +180,7 @@ def fused_operations(model: Any) -> int:
     return sum(operation.type == "FusedBatchNormV3" for operation in graph.get_operations())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        {},
-        *(
-            pytest.param(each, marks=pytest.mark.thorough)
-            for each in ({"run_eagerly": True}, {"jit_compile": True})
-        ),
-    ],
-    ids=str,
-)
+@cases("arguments", [{}], thorough=({"run_eagerly": True}, {"jit_compile": True}), ids=str)
 def test_models_are_fused_unless_it_is_unwanted(arguments: dict[str, Any]) -> None:
     plain = trained(lambda model: model, **arguments)
     fused = trained(tnt_keras.Model, **arguments)
