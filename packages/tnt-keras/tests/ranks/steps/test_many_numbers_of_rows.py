@@ -16,11 +16,9 @@ NUM_PARTITIONS = 3
 @cases("size", [2], thorough=[3])
 @cases(
     ("function", "num_partitions"),
-    [
-        (many_numbers_of_rows.own_loop, NUM_PARTITIONS),
-        (many_numbers_of_rows.fit, NUM_PARTITIONS + 3),
-    ],
+    [(many_numbers_of_rows.fit, NUM_PARTITIONS + 3)],
     thorough=[
+        (many_numbers_of_rows.own_loop, NUM_PARTITIONS),  # also in test_many_lengths
         (many_numbers_of_rows.train_on_batch, NUM_PARTITIONS + 1),
         (many_numbers_of_rows.own_loop_that_reads_numbers_of_rows, len(NUMBERS)),
         (many_numbers_of_rows.own_loop_that_is_built_for_each_number, len(NUMBERS)),
