@@ -262,7 +262,7 @@ def all_checks(
     plain = [f"packages/{name}/tests" for name in PACKAGES if name not in with_tensorflow]
     folders = [f"packages/{name}/tests/ranks" for name in with_tensorflow if name in WITH_RANKS]
     files = sorted(
-        path.relative_to(ROOT) for each in folders for path in ROOT.glob(f"{each}/test_*.py")
+        path.relative_to(ROOT) for each in folders for path in ROOT.glob(f"{each}/**/test_*.py")
     )
     # Three checks, so that none is still running when all others have ended.
     ranks = [

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from deadlines import deadline_s
 
 if TYPE_CHECKING:
     from tnt_comm.testing import Preloaded, RankPool
@@ -25,7 +26,7 @@ ENVIRONMENT = {
 }
 """What a rank of a test finds in its environment: one core, no GPU, little noise."""
 
-RUN_TIMEOUT_S = 240.0
+RUN_TIMEOUT_S = deadline_s(240)
 """Limit of one run in a pool. The longest takes 30 s on a quiet machine."""
 
 

@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from deadlines import deadline_s
+
 ROOT = Path(__file__).parents[1]
-DEADLINE_S = 600  # the longest takes 30 s on a quiet machine, and others may run beside it
+DEADLINE_S = deadline_s(600)  # the longest takes 30 s on a quiet machine
 
 
 class Finished(NamedTuple):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import cases
 
 from models.image_classification import architectures
 from models.image_classification.architectures import ARCHITECTURES, Changes, build_model
@@ -23,9 +24,7 @@ PUBLISHED = {  # of 1000 classes, https://keras.io/api/applications
 LONG = [name for name in PUBLISHED if name != "resnet50"]
 
 
-@pytest.mark.parametrize(
-    "name", ["resnet50", *(pytest.param(name, marks=pytest.mark.thorough) for name in LONG)]
-)
+@cases("name", ["resnet50"], thorough=LONG)
 def test_a_network_has_its_published_number_of_parameters(name):
     assert architectures.build_network(keras, name, 224, 1000).count_params() == PUBLISHED[name]
 

@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
 from models.shared.distribution import Distribution, ParallelMethods
 from models.shared.resuming import iterators_of_epochs, prepare_to_resume
@@ -66,9 +67,7 @@ def train(folder=None, *, resume=False, stop=None, epochs=4, dtype="float32"):
     return history, model.get_weights()
 
 
-@pytest.mark.parametrize(
-    "dtype", [pytest.param("float32", marks=pytest.mark.thorough), "mixed_float16"]
-)
+@cases("dtype", ["mixed_float16"], thorough=["float32"])
 def test_a_training_that_was_stopped_ends_with_the_same_bits_and_history(dtype, tmp_path):
     expected_history, expected_weights = train(dtype=dtype)
     with pytest.raises(KeyboardInterrupt):

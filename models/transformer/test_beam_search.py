@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
 from models.transformer.beam_search import beam_search
 from models.transformer.network import Transformer
@@ -80,16 +81,7 @@ def translate(network, sources, **changes):
     return [without_padding(each) for each in results["outputs"].numpy()], results["scores"].numpy()
 
 
-@pytest.mark.parametrize(
-    ("beam_size", "alpha"),
-    [
-        (4, 0.6),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in ((1, 0.6), (3, 0.0), (2, 2.0))
-        ),
-    ],
-)
+@cases(("beam_size", "alpha"), [(4, 0.6)], thorough=((1, 0.6), (3, 0.0), (2, 2.0)))
 def test_decoding_with_a_cache_is_the_search_without_one(network, beam_size, alpha):
     targets, scores = translate(network, SOURCES, beam_size=beam_size, alpha=alpha)
     for source, target, score in zip(SOURCES, targets, scores, strict=True):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from cases import cases
 
 from models.transformer.loss import LabelSmoothedCrossentropy
 
@@ -84,7 +85,7 @@ def train_on_uneven_lengths(distribute):
     return model.get_weights()[0], history.history["loss"]
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@cases("size", [2], thorough=[3])
 def test_ranks_with_unequal_numbers_of_tokens_train_as_one(pool_of, size):
     serial_weights, serial_losses = train_on_uneven_lengths(distribute=False)
     for weights, losses in pool_of(size).run(train_on_uneven_lengths, True):

@@ -3,6 +3,7 @@
 import keras  # noqa: F401  so that ranks are forks of a process that has imported TensorFlow
 import numpy as np
 import pytest
+from cases import cases
 
 from models.transformer import training_on_shares as shares
 from models.transformer.data.records import write_records
@@ -19,13 +20,13 @@ def assert_equal(found, expected, tolerance):
         np.testing.assert_allclose(weight, other, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "size"),
-    [
-        pytest.param(BUCKETED, 2, id="bucketed-2"),
-        pytest.param(BUCKETED, 3, id="bucketed-3", marks=pytest.mark.thorough),
-        pytest.param(PADDED, 2, id="padded-2", marks=pytest.mark.thorough),
-        pytest.param(PADDED, 3, id="padded-3", marks=pytest.mark.thorough),
+    [pytest.param(BUCKETED, 2, id="bucketed-2")],
+    thorough=[
+        pytest.param(BUCKETED, 3, id="bucketed-3"),
+        pytest.param(PADDED, 2, id="padded-2"),
+        pytest.param(PADDED, 3, id="padded-3"),
     ],
 )
 def test_shares_by_hand_and_automatic_ones_equal_the_serial_run(options, size, pool_of):
@@ -37,7 +38,7 @@ def test_shares_by_hand_and_automatic_ones_equal_the_serial_run(options, size, p
         assert_equal(own, of_rank, 1e-6)
 
 
-@pytest.mark.parametrize("by_hand", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@cases("by_hand", [False], thorough=[True])
 def test_records_are_shared_like_other_data(by_hand, tmp_path, pool_of):
     pairs = make_synthetic_pairs(21, shares.VOCAB_SIZE, shares.MAX_LENGTH + 2)  # some are too long
     write_records(pairs, tmp_path, "train", 2)

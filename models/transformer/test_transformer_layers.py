@@ -5,6 +5,7 @@ import math
 import keras
 import numpy as np
 import pytest
+from cases import cases
 
 from models.transformer.layers.embedding import SharedEmbedding, sinusoidal_vectors
 from models.transformer.layers.masks import not_later, not_padding
@@ -42,7 +43,7 @@ def number_of_parameters(params: TransformerParams) -> int:
     return params.vocab_size * d + layers + 2 * norm
 
 
-@pytest.mark.parametrize("name", ["tiny", "base", pytest.param("big", marks=pytest.mark.thorough)])
+@cases("name", ["tiny", "base"], thorough=["big"])
 def test_each_matrix_of_the_paper_is_there_once(name):
     params = PARAM_SETS[name].replace(vocab_size=PUBLISHED_VOCAB_SIZE)
     assert count_parameters(params) == number_of_parameters(params)

@@ -9,6 +9,7 @@ import re
 import shlex
 
 import pytest
+from cases import cases
 from run_command import ROOT, run_command
 
 PAGES = [*ROOT.glob("benchmarks/**/*.md"), ROOT / "docs/explanation/performance.md"]
@@ -31,13 +32,14 @@ WITH_TENSORFLOW = ("first_step", "input", "overlap", "startup", "step_cost", "tr
 """Benchmarks with a test module of their own, which runs them in the same way."""
 
 
-def programs():
-    for command in commands(marked=False):
-        is_run_elsewhere = MODULE.fullmatch(command)[1] in WITH_TENSORFLOW
-        yield pytest.param(command, marks=[pytest.mark.thorough] if is_run_elsewhere else [])
+def is_run_elsewhere(command):
+    return MODULE.fullmatch(command)[1] in WITH_TENSORFLOW
 
 
-@pytest.mark.parametrize("command", [*programs()])
+PROGRAMS = commands(marked=False)
+
+
+@cases("command", [each for each in PROGRAMS if not is_run_elsewhere(each)], thorough=PROGRAMS)
 def test_a_command_without_a_mark_succeeds(command):
     finished = run_command(command)
     assert finished.status == 0, finished.output + finished.messages

@@ -28,7 +28,8 @@ def test_ratios_are_taken_within_a_round():
 
 def test_the_benchmark_runs_on_a_small_model(tmp_path):
     file = tmp_path / "row.jsonl"
-    finished = run_command(f"python -m benchmarks.first_step --rounds 1 --models mlp --json {file}")
+    options = f"--ranks 1 --rounds 1 --models mlp --json {file}"
+    finished = run_command(f"python -m benchmarks.first_step {options}")
     assert finished.status == 0, finished.output + finished.messages
     header, row = map(json.loads, file.read_text().splitlines())
     assert header["options"]["number"] == 1

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from cases import cases
 from run_command import run_command
 
 from benchmarks.overlap.summary import judge, make_row
@@ -43,9 +44,7 @@ def test_without_its_tools_the_link_says_what_to_install(monkeypatch, tmp_path):
         pass
 
 
-@pytest.mark.parametrize(
-    "fusion", [["auto"], pytest.param(["0", "auto", "all"], marks=pytest.mark.thorough)]
-)
+@cases("fusion", [["auto"]], thorough=[["0", "auto", "all"]])
 def test_the_benchmark_runs_on_one_host(fusion, tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(

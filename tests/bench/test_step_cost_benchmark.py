@@ -4,6 +4,7 @@ import argparse
 import json
 
 import pytest
+from cases import cases
 from run_command import run_command
 
 from benchmarks.step_cost.__main__ import make_row
@@ -20,7 +21,7 @@ def test_what_is_added_is_relative_to_the_plain_step_of_the_same_round():
     assert row["plain_cpu_s"][1] == 2
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.thorough)])
+@cases("ranks", [1], thorough=[2])
 def test_the_benchmark_runs_on_a_small_model(ranks, tmp_path):
     file = tmp_path / "row.jsonl"
     finished = run_command(

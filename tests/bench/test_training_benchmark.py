@@ -5,6 +5,7 @@ import os
 from argparse import Namespace
 
 import pytest
+from cases import cases
 from run_command import run_command
 
 from benchmarks.launching import tensorflow_variables
@@ -102,9 +103,7 @@ def test_workers_of_a_strategy_agree_on_their_ports(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
-    "comparisons", ["one", pytest.param("ranks ddp mwms", marks=pytest.mark.thorough)]
-)
+@cases("comparisons", ["one"], thorough=["ranks ddp mwms"])
 def test_the_benchmark_runs_on_a_small_model(comparisons, tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(

@@ -11,6 +11,7 @@ import sys
 from importlib.metadata import version
 
 import pytest
+from cases import cases
 from packaging.requirements import Requirement
 from run_command import ROOT, run_command, run_once
 
@@ -52,13 +53,7 @@ def is_variant(command):
     return "train.py --" in command and "README.md" not in COMMANDS[command]
 
 
-VARIANTS = [
-    pytest.param(command, marks=[pytest.mark.thorough] if is_variant(command) else [])
-    for command in PROGRAMS
-]
-
-
-@pytest.mark.parametrize("command", VARIANTS)
+@cases("command", [each for each in PROGRAMS if not is_variant(each)], thorough=PROGRAMS)
 def test_a_command_of_the_documentation_succeeds(command):
     finished = run_once(command)
     where = ", ".join(COMMANDS[command])

@@ -4,6 +4,7 @@ import re
 
 import habits
 import pytest
+from cases import cases
 from run_command import ROOT, run_command
 
 import tarantella as tnt
@@ -49,17 +50,15 @@ LONG = {
 """Rows whose neighbours stay."""
 
 
-def cases():
+def rows():
     """Rows of several tables with the same code and the same check are one test."""
     first_lines = {}
     for line, code in ON_RANKS:
         first_lines.setdefault((habits.HABITS.get(line), code), line)
-    for (_, code), line in first_lines.items():
-        marks = [pytest.mark.thorough] if line in LONG else []
-        yield pytest.param(line, code, id=line, marks=marks)
+    return [pytest.param(line, code, id=line) for (_, code), line in first_lines.items()]
 
 
-@pytest.mark.parametrize(("line", "code"), list(cases()))
+@cases(("line", "code"), [row for row in rows() if row.id not in LONG], thorough=rows())
 def test_a_line_does_here_what_it_did_there(line, code, pool_of, tmp_path):
     pool_of(2).run(habits.check, line, code, str(tmp_path))
 

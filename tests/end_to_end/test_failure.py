@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from cases import cases
 
 SCRIPT = pathlib.Path(__file__).parent / "scripts" / "train_without_end.py"
 ROOT = pathlib.Path(__file__).parents[2]
@@ -79,10 +80,7 @@ def error_line(script: pathlib.Path, text: str) -> int:
     return 1 + [text in line for line in script.read_text().splitlines()].index(True)
 
 
-@pytest.mark.parametrize(
-    ("size", "victim"),
-    [(2, 0), *(pytest.param(3, victim, marks=pytest.mark.thorough) for victim in (0, 2))],
-)
+@cases(("size", "victim"), [(2, 0)], thorough=[(3, victim) for victim in (0, 2)])
 def test_killed_rank_ends_the_job_and_is_named(
     size: int, victim: int, tmp_path: pathlib.Path
 ) -> None:
@@ -100,14 +98,7 @@ def test_killed_rank_ends_the_job_and_is_named(
     assert shared_memory(tmp_path) == []
 
 
-@pytest.mark.parametrize(
-    ("point", "victim"),
-    [
-        pytest.param("import", 1, marks=pytest.mark.thorough),
-        ("tracing", 1),
-        pytest.param("save", 0, marks=pytest.mark.thorough),
-    ],
-)
+@cases(("point", "victim"), [("tracing", 1)], thorough=[("import", 1), ("save", 0)])
 def test_a_rank_may_be_killed_wherever_it_is(
     point: str, victim: int, tmp_path: pathlib.Path
 ) -> None:
@@ -129,7 +120,7 @@ def test_a_rank_may_be_killed_wherever_it_is(
     assert not any(is_alive(pid) for pid in pids)
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+@cases("size", [2], thorough=[3])
 def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     size: int, tmp_path: pathlib.Path
 ) -> None:

@@ -5,6 +5,7 @@ import os
 import shlex
 
 import pytest
+from cases import cases
 from gpi2_found import needs_gpi2
 from run_command import run_command, run_once
 from ssh_hosts import ssh_cluster
@@ -37,14 +38,10 @@ def library_of(engine):
     return f"-x {name}={os.environ[name]}" if name in os.environ else ""
 
 
-@pytest.mark.parametrize(
+@cases(
     ("hosts", "size"),
-    [
-        ("alpha:2,beta:2", 4),
-        pytest.param("alpha,beta", 2, marks=pytest.mark.thorough),
-        pytest.param("alpha,beta,gamma", 3, marks=pytest.mark.thorough),
-        pytest.param("alpha:2,beta:2,gamma:2", 6, marks=pytest.mark.thorough),
-    ],
+    [("alpha:2,beta:2", 4)],
+    thorough=[("alpha,beta", 2), ("alpha,beta,gamma", 3), ("alpha:2,beta:2,gamma:2", 6)],
 )
 @pytest.mark.parametrize(
     "engine",

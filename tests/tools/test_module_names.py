@@ -4,11 +4,22 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SUITES = ("packages/*/tests", "tests", "models")
+
+
+def names_used_twice(paths):
+    counts = Counter(path.name for path in paths)
+    return sorted(name for name, count in counts.items() if count > 1)
 
 
 def test_no_two_test_modules_have_the_same_name():
-    paths = [path for suite in SUITES for path in ROOT.glob(f"{suite}/**/test_*.py")]
-    counts = Counter(path.name for path in paths)
+    suites = ("packages/*/tests", "tests", "models")
+    paths = [path for suite in suites for path in ROOT.glob(f"{suite}/**/test_*.py")]
     assert len(paths) > 100
-    assert [name for name, count in counts.items() if count > 1] == []
+    assert names_used_twice(paths) == []
+
+
+def test_no_two_modules_that_tests_import_by_their_name_have_the_same():
+    paths = [*ROOT.glob("packages/*/tests/**/*.py"), *ROOT.glob("tests/*.py")]
+    outside = [path for path in paths if not (path.parent / "__init__.py").exists()]
+    assert len(outside) > 100
+    assert names_used_twice(path for path in outside if path.name != "conftest.py") == []

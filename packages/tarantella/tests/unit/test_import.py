@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import cases
 
 FORBIDDEN = """
 import importlib.abc, sys
@@ -91,13 +92,10 @@ except ImportError as error:
     assert "`pip install tensorflow-cpu`" in output
 
 
-@pytest.mark.parametrize(
+@cases(
     ("variable", "use"),
-    [
-        ("TNT_RANK", "tnt.get_rank()"),
-        pytest.param("TNT_LOG_LEVEL", "tnt.Model(keras.Sequential())", marks=pytest.mark.thorough),
-        ("TNT_GPUS_PER_NODE", "tnt.Model(keras.Sequential())"),
-    ],
+    [("TNT_RANK", "tnt.get_rank()"), ("TNT_GPUS_PER_NODE", "tnt.Model(keras.Sequential())")],
+    thorough=[("TNT_LOG_LEVEL", "tnt.Model(keras.Sequential())")],
 )
 def test_first_use_names_the_malformed_variable(variable, use):
     code = f"""

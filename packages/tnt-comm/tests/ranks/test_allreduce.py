@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from cases import cases
 from tree_reference import FLOATS, INTEGERS, assert_same_bits, ops_of, tree, values
 
 import tnt_comm
@@ -78,9 +79,7 @@ def check_many_in_flight() -> None:
         assert ticket.wait() is ticket.wait()
 
 
-@pytest.mark.parametrize(
-    "size", [1, 2, 3, 4, 6, 8, *(pytest.param(size, marks=pytest.mark.thorough) for size in (5, 7))]
-)
+@cases("size", [1, 2, 3, 4, 6, 8], thorough=(5, 7))
 def test_every_dtype_and_operation_follows_the_tree(pool_of: Pools, size: int) -> None:
     pool_of(size).run(check_every_dtype_and_operation)
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches, epochs_of_rank
 
 import tnt_data
@@ -31,10 +32,7 @@ STRUCTURES = {
 
 @ways
 @pytest.mark.parametrize("structure", STRUCTURES)
-@pytest.mark.parametrize(
-    "size",
-    [pytest.param(2, marks=pytest.mark.thorough), 4, pytest.param(5, marks=pytest.mark.thorough)],
-)
+@cases("size", [4], thorough=[2, 5])
 def test_structure_is_kept(structure: str, size: int, way: int) -> None:
     def make() -> tf.data.Dataset:
         return Data.range(11).map(STRUCTURES[structure]).batch(4)

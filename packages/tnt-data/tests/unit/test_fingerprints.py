@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import tensorflow as tf
+from cases import cases
 
 import tnt_data
 from tnt_data.elements.fingerprints import fingerprint_of
@@ -38,13 +39,7 @@ IN_LONG_TAIL = {"picked", "padded", "tuples", "pairs"}
 """Their neighbours are cut, ragged or have a structure of the same components."""
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[pytest.mark.thorough] if case in IN_LONG_TAIL else [])
-        for case in PIPELINES
-    ],
-)
+@cases("case", [case for case in PIPELINES if case not in IN_LONG_TAIL], thorough=PIPELINES)
 def test_all_ranks_have_the_same_and_each_step_has_its_own(case: str) -> None:
     make = PIPELINES[case]
     by_rank = [fingerprints(make(), rank) for rank in range(3)]

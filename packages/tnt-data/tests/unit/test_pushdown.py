@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import PICK, assert_ranks_share_serial_batches, epochs_of_rank
 
 import tnt_data
@@ -111,10 +112,7 @@ def test_reading_is_planned_for_the_samples_of_a_rank(case: str) -> None:
     assert [moved.transformation.text for moved in plan.pushdown.moved].count("map(seen)") == 1
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[] if case in SHORT else [pytest.mark.thorough]) for case in MOVED],
-)
+@cases("case", [case for case in MOVED if case in SHORT], thorough=MOVED)
 def test_samples_of_other_ranks_are_not_read(case: str) -> None:
     make = MOVED[case]
     num_steps, num_read = len(list(make())), len(SEEN)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import assert_ranks_share_serial_batches
 
 import tnt_data
@@ -93,16 +94,8 @@ IN_LONG_TAIL = {
 """Elements that others have, too, after another transformation."""
 
 
-@pytest.mark.parametrize(
-    "size", [pytest.param(size, marks=pytest.mark.thorough) for size in (1, 2)] + [3]
-)
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[pytest.mark.thorough] if case in IN_LONG_TAIL else [])
-        for case in READY
-    ],
-)
+@cases("size", [3], thorough=(1, 2))
+@cases("case", [case for case in READY if case not in IN_LONG_TAIL], thorough=READY)
 def test_ranks_share_each_element_as_a_batch(case: str, size: int) -> None:
     assert_ranks_share_serial_batches(READY[case], READY[case], size)
 

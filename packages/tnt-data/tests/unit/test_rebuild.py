@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import PICK, assert_ranks_share_serial_batches, serial_epochs
 from tensorflow.python.data import ops as dataset_modules
 from tensorflow.python.data.experimental.ops import cardinality
@@ -150,13 +151,7 @@ SNAPSHOTS: dict[str, Callable[[str], tf.data.Dataset]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[] if case == "in shards" else [pytest.mark.thorough])
-        for case in SNAPSHOTS
-    ],
-)
+@cases("case", ["in shards"], thorough=SNAPSHOTS)
 def test_each_rank_writes_and_reads_its_own_snapshot(case: str, tmp_path: Path) -> None:
     serial, ranks = str(tmp_path / "serial"), str(tmp_path / "ranks")
     assert_ranks_share_serial_batches(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import PICK, assert_ranks_share_serial_batches
 
 from tnt_data.plan.split import plan_split
@@ -59,13 +60,13 @@ ROW_WISE: dict[str, Callable[..., Any]] = {
 }
 
 
-SHORT = {
+SHORT = [
     ("normalise", False),
     ("flatten", True),
     ("divide by the number of rows", True),
     ("resize", False),
     ("lookup", False),
-}
+]
 """Functions that run in the short run, and whether the number of rows is known in their graph."""
 
 
@@ -82,13 +83,15 @@ def test_function_that_treats_each_row_alone_follows_the_split(
     assert [one.name for one in plan.chain] == ["map", "batch"]
 
 
-def _row_wise() -> Iterator[Any]:
-    for case in itertools.product(ROW_WISE, [False, True]):
-        marks = [] if case in SHORT else [pytest.mark.thorough]
-        yield pytest.param(*case, id=f"{case[0]}-{'drop' if case[1] else 'all'}", marks=marks)
+def _with_id(case: str, drop_remainder: bool) -> Any:
+    return pytest.param(case, drop_remainder, id=f"{case}-{'drop' if drop_remainder else 'all'}")
 
 
-@pytest.mark.parametrize(("case", "drop_remainder"), list(_row_wise()))
+@cases(
+    ("case", "drop_remainder"),
+    itertools.starmap(_with_id, SHORT),
+    thorough=itertools.starmap(_with_id, itertools.product(ROW_WISE, [False, True])),
+)
 def test_function_that_treats_each_row_alone_runs_on_micro_batches(
     case: str, drop_remainder: bool
 ) -> None:

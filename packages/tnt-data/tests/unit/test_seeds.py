@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches, epochs_of_rank
 
 import tnt_data
@@ -125,13 +126,7 @@ INSIDE: dict[str, Callable[[Any], tf.data.Dataset]] = {
 }
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, marks=[pytest.mark.thorough] if case in ("interleave",) else [])
-        for case in INSIDE
-    ],
-)
+@cases("case", [case for case in INSIDE if case != "interleave"], thorough=INSIDE)
 def test_shuffles_inside_of_functions_are_seeded(case: str) -> None:
     def make() -> tf.data.Dataset:
         return INSIDE[case](

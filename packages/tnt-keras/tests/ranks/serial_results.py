@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from cases import cases
 
-of_all_sizes = pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.thorough)])
+of_all_sizes = cases("size", [2], thorough=[3])
 """Of runs whose last batch has a single sample, so that a rank has none."""
 
 

@@ -9,13 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import deadlines
+
 import tnt_launch
 from tnt_launch.running.board import ENTRY
 
-LIMIT_S = 120.0
+LIMIT_S = deadlines.deadline_s(120)
 """Deadline of everything; a good launcher needs a second or two."""
 
-ENDED_WITHIN_S = 30.0
+ENDED_WITHIN_S = deadlines.deadline_s(30)
 """After the first failure or signal all is over within 3 s; a machine may be slow."""
 
 PROLOGUE = """
@@ -92,8 +94,8 @@ def listen_to_signals():
 def environment():
     """This process's environment without a job of its own, and with the launcher importable."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
-    own = [str(Path(tnt_launch.__file__).parents[1]), str(Path(__file__).parent)]
-    path = [*own, kept.get("PYTHONPATH", "")]
+    files = (Path(tnt_launch.__file__).parent, Path(__file__), Path(deadlines.__file__))
+    path = [*(str(file.parent) for file in files), kept.get("PYTHONPATH", "")]
     return {**kept, "PYTHONPATH": ":".join(filter(None, path))}
 
 

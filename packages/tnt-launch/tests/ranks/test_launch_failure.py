@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+from cases import cases
 from launched import ENDED_WITHIN_S, is_alive, wait_until
 
 from tnt_launch.running.orphans import LOOK_S
@@ -25,17 +26,7 @@ def assert_gone(pids):
     wait_until(lambda: not any(is_alive(pid) for pid in pids), limit_s=ENDED_WITHIN_S)
 
 
-@pytest.mark.parametrize(
-    ("rank", "exit_code"),
-    [
-        (0, 255),
-        (1, 3),
-        *(
-            pytest.param(*each, marks=pytest.mark.thorough)
-            for each in ((0, 1), (0, 3), (1, 1), (1, 255))
-        ),
-    ],
-)
+@cases(("rank", "exit_code"), [(0, 255), (1, 3)], thorough=((0, 1), (0, 3), (1, 1), (1, 255)))
 def test_the_exit_code_of_the_failing_rank_is_that_of_the_launcher(launch, rank, exit_code):
     script = f"\nif rank == {rank}: sys.exit({exit_code})" + WAIT
     job = launch(["-n", "2"], script)
@@ -46,10 +37,7 @@ def test_the_exit_code_of_the_failing_rank_is_that_of_the_launcher(launch, rank,
     assert not any(is_alive(pid) for pid in pids)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["SIGKILL", *(pytest.param(n, marks=pytest.mark.thorough) for n in ("SIGSEGV", "SIGTERM"))],
-)
+@cases("name", ["SIGKILL"], thorough=("SIGSEGV", "SIGTERM"))
 def test_a_rank_killed_by_a_signal_is_named(launch, name):
     number = signal.Signals[name]
     job = launch(["-n", "3"], WAIT)

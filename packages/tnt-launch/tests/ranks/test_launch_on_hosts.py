@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from cases import cases
 from launched import (
     ENDED_WITHIN_S,
     LIMIT_S,
@@ -257,7 +258,7 @@ def test_nothing_listens_for_the_launcher_and_its_agents(start, cluster):
         assert [line for line in sockets.splitlines() if "sshd" not in line] == []
 
 
-@pytest.mark.parametrize("number", [16, pytest.param(64, marks=pytest.mark.thorough)])
+@cases("number", [16], thorough=[64])
 def test_many_hosts_start_and_end(tmp_path, launch, number):
     """Through a tree; the "hosts" are this one, and what connects them is no ssh."""
     ssh = tmp_path / "ssh"

@@ -5,26 +5,22 @@ The catalogue is that of the tests with ranks, which run a part of it.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import keras
 import pytest
+from cases import cases
 from packaging.version import Version
+from probe_models import CASES, Case
+from probe_models.training import BOUNDS
 from step_replicas import StepInReplicas, all_steps, usual_replicas
 from test_partition_steps import STEPS
 from unseen.comparison import deviations, in_numbers_of_replicas, serially
 
 from tnt_keras.partition.plan import Alias, Known
 from tnt_keras.partition.value import Handle, Replicated
-
-sys.path.append(str(Path(__file__).parents[2] / "ranks"))
-
-from probe_models import CASES, Case
-from probe_models.training import BOUNDS
 
 # The models are written as others write theirs, and warn as theirs do.
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -43,13 +39,12 @@ FIRST_KERAS = {"tags_of_masked_sequences": "3.9"}
 """Cases that older releases of Keras cannot train: `TimeDistributed` refused unknown batches."""
 
 _SHORT = """
-accumulated_gradients augmented_images confusion_counts connectionist_temporal_classification
-deep_convolutional_adversaries dictionaries_of_inputs_and_outputs encoder_and_decoder
-features_decorrelated_over_batch gradients_clipped_above_the_first_ones hinge_losses
-image_and_text_contrast largest_error_after_a_batch_of_zeros loss_scaling masked_texts
-mean_error_of_last_batch mean_over_users_of_their_means median_of_large_batches
-missing_features_get_the_mean_of_the_batch mobilenet_block positions_with_adagrad
-positions_with_rmsprop several_labels smallest_error_after_infinity tags_of_masked_sequences
+accumulated_gradients augmented_images connectionist_temporal_classification
+dictionaries_of_inputs_and_outputs features_decorrelated_over_batch
+gradients_clipped_above_the_first_ones hinge_losses image_and_text_contrast loss_scaling
+masked_texts mean_error_of_last_batch mean_over_users_of_their_means median_of_large_batches
+missing_features_get_the_mean_of_the_batch positions_with_adagrad several_labels
+smallest_error_after_infinity tags_of_masked_sequences
 texts_cut_to_the_longest_one_and_long_at_first total_in_a_tensorflow_variable
 """
 SHORT = frozenset(_SHORT.split())
@@ -68,13 +63,10 @@ def _allowed(case: Case, expected: dict[str, object]) -> dict[str, float]:
     return {name: max(BOUNDS[case.policy], 10 * apart) for name, apart in moved.items()}
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        pytest.param(name, marks=() if name in SHORT else pytest.mark.thorough)
-        for name in CASES
-        if name not in EAGER
-    ],
+    [name for name in CASES if name not in EAGER if name in SHORT],
+    thorough=[name for name in CASES if name not in EAGER],
 )
 def test_a_training_in_replicas_is_that_of_plain_keras(name: str) -> None:
     case = CASES[name]

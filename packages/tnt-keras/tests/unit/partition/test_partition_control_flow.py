@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from step_cases import loss_of
 from step_replicas import OneProcess, StepInReplicas, assert_equal, assert_replicas, gathered
 
@@ -17,7 +18,7 @@ def rows(*sizes: int, seed: int = 0) -> Any:
     return np.random.default_rng([seed, *sizes]).normal(size=sizes).astype("float32")
 
 
-REPLICAS = [3, pytest.param(2, marks=pytest.mark.thorough)]
+of_all_replicas = cases("replicas", [3], thorough=[2])
 # Both branches are taken: totals are positive, and negative.
 BATCHES = [[np.abs(rows(5, 3))], [-np.abs(rows(5, 3))], [rows(4, 3)]]
 
@@ -310,7 +311,7 @@ LOOPS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("replicas", REPLICAS)
+@of_all_replicas
 @pytest.mark.parametrize("kind", LOOPS)
 def test_a_loop_with(kind: str, replicas: int) -> None:
     assert_trains(LOOPS[kind], *BATCHES[::2], replicas=(replicas,), rtol=2e-4)
@@ -383,7 +384,7 @@ LISTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("replicas", REPLICAS)
+@of_all_replicas
 @pytest.mark.parametrize("kind", LISTS)
 def test_a_list_with(kind: str, replicas: int) -> None:
     assert_trains(LISTS[kind], *BATCHES[::2], replicas=(replicas,))

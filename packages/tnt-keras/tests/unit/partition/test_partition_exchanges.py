@@ -13,6 +13,7 @@ import steps_of_data
 import steps_of_loops
 import steps_of_shapes
 import tensorflow as tf
+from cases import cases
 from step_cases import loss_of
 from step_replicas import OneProcess, StepInReplicas, all_steps, assert_equal, gathered
 from two_processes import run_in_two_processes
@@ -94,7 +95,6 @@ def orders(step: StepInReplicas, batch: Any, ranks: int) -> list[list[Any]]:
     return asked
 
 
-thorough = pytest.mark.thorough
 # Of each sort some: the rest is in the long tests.
 USUAL = {
     "views_joined_and_compared_with_each_other", "rows_joined_with_themselves_but_one", "masked_rows",
@@ -105,9 +105,7 @@ USUAL = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in USUAL else pytest.param(n, marks=thorough) for n in STEPS]
-)
+@cases("name", [n for n in STEPS if n in USUAL], thorough=STEPS)
 def test_all_processes_ask_for_the_same_in_the_same_order(name: str) -> None:
     """Some have more rows than others, and one row where the batch has several."""
     case = STEPS[name]
@@ -324,10 +322,8 @@ def without_assignment(name: str) -> Any:
 IN_TWO = {n for n in USUAL if "drawn" not in n and "python" not in n}
 
 
-@pytest.mark.parametrize("replicas_each", [2, pytest.param(1, marks=thorough)])
-@pytest.mark.parametrize(
-    "name", [n if n in IN_TWO else pytest.param(n, marks=thorough) for n in STEPS]
-)
+@cases("replicas_each", [2], thorough=[1])
+@cases("name", [n for n in STEPS if n in IN_TWO], thorough=STEPS)
 def test_two_processes_return_the_same_bits_and_what_one_returns(
     name: str, replicas_each: int
 ) -> None:

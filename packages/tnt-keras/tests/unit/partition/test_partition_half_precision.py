@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+from cases import cases
 from fit_replicas import build_metrics, in_replicas
 
 layers = keras.layers
@@ -68,15 +69,14 @@ def new_model() -> keras.Model:
     return model
 
 
-@pytest.fixture(
-    params=["mixed_bfloat16", pytest.param("mixed_float16", marks=pytest.mark.thorough)]
-)
+@pytest.fixture
 def policy(request: pytest.FixtureRequest) -> Iterator[str]:
     keras.mixed_precision.set_dtype_policy(request.param)
     yield request.param
     keras.mixed_precision.set_dtype_policy("float32")
 
 
+@cases("policy", ["mixed_bfloat16"], thorough=["mixed_float16"], indirect=True)
 def test_layers_of_keras_train_in_half_precision(policy: str) -> None:
     draw = np.random.default_rng(0).random
     x = {name: draw((7, *shape), "float32") for name, shape in INPUTS.items()}

@@ -7,6 +7,7 @@ import steps_of_batches
 import steps_of_data
 import steps_of_loops
 import steps_of_shapes
+from cases import cases
 from step_replicas import StepInReplicas, assert_step, gathered
 
 STEPS = {
@@ -14,15 +15,10 @@ STEPS = {
     for module in (steps_of_shapes, steps_of_batches, steps_of_loops, steps_of_data)
     for name, case in module.STEPS.items()
 }
-thorough = pytest.mark.thorough
+
+
 # One row in some replicas, as many rows as other axes have; uneven ones; even ones; a row in each.
-ROWS_AND_REPLICAS = [
-    (4, 3),
-    *(pytest.param((n, v), marks=thorough) for n, v in ((5, 2), (6, 3), (5, 5))),
-]
-
-
-@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
+@cases("rows_and_replicas", [(4, 3)], thorough=[(5, 2), (6, 3), (5, 5)], ids=str)
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_in_replicas_is_that_of_the_whole_batch(
     name: str, rows_and_replicas: tuple[int, int]

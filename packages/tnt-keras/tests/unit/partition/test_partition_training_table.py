@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import pytest
 import training_table
+from cases import cases
 from packaging.version import Version
 from step_replicas import usual_replicas
 from training_table import FAILING, LOSSES, OPTIMIZERS, TableRow
@@ -24,12 +25,10 @@ SHORT = frozenset({25, 29, 46, 87, 88})
 """Rows of the short run, in which each reduction, weight, kind of values and split occurs."""
 
 
-@pytest.mark.parametrize(
+@cases(
     "row",
-    [
-        pytest.param(row, id=row.case().name, marks=() if i in SHORT else pytest.mark.thorough)
-        for i, row in enumerate(ROWS)
-    ],
+    [pytest.param(row, id=row.case().name) for i, row in enumerate(ROWS) if i in SHORT],
+    thorough=[pytest.param(row, id=row.case().name) for i, row in enumerate(ROWS)],
 )
 def test_a_row_of_the_table_trains_in_replicas_as_in_plain_keras(row: TableRow) -> None:
     case = row.case()

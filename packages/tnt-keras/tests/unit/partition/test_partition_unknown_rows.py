@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from hypothesis import given
 from hypothesis import strategies as st
 from step_cases import loss_of
@@ -21,7 +22,7 @@ from tnt_keras.partition import Input, Replicas, Sharded, build, local_region, t
 from tnt_keras.partition.value import ANY_ROWS, for_rows, is_symbolic, multiple, quotient
 
 NUMBERS = (4, 5, 1, 12, 3, 7, 6)
-REPLICAS = [3, *(pytest.param(n, marks=pytest.mark.thorough) for n in (1, 2, 4))]
+of_all_replicas = cases("replicas", [3], thorough=[1, 2, 4])
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -116,7 +117,7 @@ NUMBERS_OF_ROWS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("replicas", REPLICAS)
+@of_all_replicas
 @pytest.mark.parametrize("kind", NUMBERS_OF_ROWS)
 def test_a_number_that_depends_on_the_rows_is_none_of_the_first_batch(
     kind: str, replicas: int
@@ -168,7 +169,7 @@ SHAPES_OF_ROWS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("replicas", REPLICAS)
+@of_all_replicas
 @pytest.mark.parametrize("kind", SHAPES_OF_ROWS)
 def test_values_of_any_number_of_rows_are_those_of_the_whole_batch(
     kind: str, replicas: int
@@ -176,12 +177,10 @@ def test_values_of_any_number_of_rows_are_those_of_the_whole_batch(
     assert_for_all_numbers(SHAPES_OF_ROWS[kind], replicas)
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        name if i % 20 == 0 else pytest.param(name, marks=pytest.mark.thorough)
-        for i, name in enumerate(STEPS)
-    ],
+    [name for i, name in enumerate(STEPS) if i % 20 == 0],
+    thorough=STEPS,
 )
 def test_a_step_for_any_number_of_rows_is_that_of_the_whole_batch(name: str) -> None:
     case = STEPS[name]
@@ -261,18 +260,15 @@ def test_local_regions_take_the_statistics_of_any_number_of_rows() -> None:
     assert len(any_rows.built) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     ("name", "knows_lengths"),
-    [
-        ("transformer", False),
-        ("images", True),
-        *(
-            pytest.param(name, knows_lengths, marks=pytest.mark.thorough)
-            for name, knows_lengths in (
-                *(("transformer", True), ("images", False)),
-                *itertools.product(("bidirectional", "convolutions"), (True, False)),
-            )
-        ),
+    [("transformer", False), ("images", True)],
+    thorough=[
+        (name, knows_lengths)
+        for name, knows_lengths in (
+            *(("transformer", True), ("images", False)),
+            *itertools.product(("bidirectional", "convolutions"), (True, False)),
+        )
     ],
 )
 def test_models_exchange_no_more_for_any_number_of_rows_than_for_known_ones(

@@ -9,11 +9,12 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from step_cases import loss_of
 from step_replicas import StepInReplicas, assert_replicas, exchanged, gathered
 
 LENGTHS = (4, 1, 5, 12, 13, 6, 7)
-ROWS_AND_REPLICAS = [(5, 3), pytest.param((7, 2), marks=pytest.mark.thorough)]
+of_all_replicas = cases("rows_and_replicas", [(5, 3)], thorough=[(7, 2)], ids=str)
 
 
 def rows(*sizes: int, seed: int = 0) -> Any:
@@ -88,7 +89,7 @@ NUMBERS_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
+@of_all_replicas
 @pytest.mark.parametrize("kind", NUMBERS_OF_LENGTHS)
 def test_a_number_that_depends_on_a_length_is_none_of_the_first_batch(
     kind: str, rows_and_replicas: tuple[int, int]
@@ -150,7 +151,7 @@ SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
+@of_all_replicas
 @pytest.mark.parametrize("kind", SHAPES_OF_LENGTHS)
 def test_values_with_a_length_keep_it_in_replicas(
     kind: str, rows_and_replicas: tuple[int, int]
@@ -252,7 +253,7 @@ LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("rows_and_replicas", ROWS_AND_REPLICAS, ids=str)
+@of_all_replicas
 @pytest.mark.parametrize("kind", LOOPS_OVER_LENGTHS)
 def test_loops_run_over_the_length_of_each_batch(
     kind: str, rows_and_replicas: tuple[int, int]
@@ -483,15 +484,11 @@ def assert_no_more_is_exchanged(
     assert gathered(traced) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "name",
-    [
-        *("tagger", "transformer", "images"),
-        *(
-            pytest.param(name, marks=pytest.mark.thorough)
-            for name in ("bidirectional", "convolutions", "attentions")
-        ),
-    ],
+    ("tagger", "images"),
+    # The Transformer's lengths are also unknown in test_partition_unknown_rows.
+    thorough=("transformer", "bidirectional", "convolutions", "attentions"),
 )
 def test_models_exchange_no_more_for_unknown_lengths_than_for_known_ones(name: str) -> None:
     keras.utils.set_random_seed(1)
