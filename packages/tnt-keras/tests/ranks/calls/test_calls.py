@@ -122,7 +122,7 @@ def test_cause_is_the_last_line_and_the_traceback_that_of_the_user(
     assert "rank 1" in last_line
     assert "Detected at node" not in remaining["traceback"]
     files = re.findall(r'File ".*/(\w+)/\w+/\w+\.py"', remaining["traceback"])
-    assert set(files) <= {"tests", "tnt_keras"}, remaining["traceback"]
+    assert set(files) <= {"ranks", "tnt_keras"}, remaining["traceback"]
     assert remaining["seconds"] < FAR_BELOW_THE_DEADLINE_S
     assert "OSError: disk" in leaving["text"]  # the user's own error is left as it is
 
