@@ -69,8 +69,14 @@ def describe(error: BaseException) -> Failure:
     file, line = next((place for one in chain for place in _user_places(one)), ("", 0))
     ranks = (getattr(one, "cause_rank", None) for one in chain)
     cause_rank = next((rank for rank in ranks if rank not in (None, _core.get_rank())), None)
-    kind, text, file = map(_printable, (kind, text, os.path.abspath(file)))
+    told = (printable(each[:_MOST_CHARACTERS]) for each in (kind, text, os.path.abspath(file)))
+    kind, text, file = told
     return Failure(kind, text, file if line else "", line, cause_rank, time.monotonic())
+
+
+def printable(text: str) -> str:
+    """Return a text with those bytes escaped, as of a file's name, that are no text. Pure."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def one_line(error: BaseException) -> str:
@@ -84,7 +90,8 @@ def one_line(error: BaseException) -> str:
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"
     line = message or line
     if _NO_MESSAGE.fullmatch(line):  # in this line: it begins with empty ones
-        line = " ".join([line.rstrip(), *_first_text(exception[1:])])
+        first = next((text.strip() for text in exception[1:] if text.strip()), "")
+        line = f"{line.rstrip()} {first}".rstrip()
     if _IN_LAYER.fullmatch(line):
         return " ".join([line, *_message_in_layer(exception)])
     return line
@@ -149,11 +156,6 @@ def _tell_ranks(failure: Failure | None) -> None:
         _core.fail(str(failure))
 
 
-def _printable(text: str) -> str:
-    """Return the begin of a text, in which bytes of a file's name may be that are no text."""
-    return text[:_MOST_CHARACTERS].encode(errors="backslashreplace").decode()
-
-
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
     """Yield an error and those from which it was raised, the last one first."""
     seen: set[int] = set()
@@ -197,11 +199,6 @@ def _operation(exception: list[str]) -> tuple[list[str], str]:
                 if match is not None:
                     return exception[1:index], match[1]
     return [], ""
-
-
-def _first_text(lines: list[str]) -> list[str]:
-    """Return the first line that is not empty, if there is one."""
-    return [line.strip() for line in lines if line.strip()][:1]
 
 
 def _message_in_layer(exception: list[str]) -> Iterator[str]:

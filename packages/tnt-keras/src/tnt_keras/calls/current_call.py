@@ -14,6 +14,8 @@ import types
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from tnt_comm.failure import printable
+
 _Value = TypeVar("_Value")
 
 
@@ -89,9 +91,8 @@ def user_line() -> str:
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
         if _package(frame) not in _NOT_THE_USER:
-            file = os.path.basename(frame.f_code.co_filename)
-            # Other ranks are told this line, and bytes of a file's name may be no text.
-            return f"{file.encode(errors='backslashreplace').decode()}:{frame.f_lineno}"
+            # Other ranks are told this line.
+            return f"{printable(os.path.basename(frame.f_code.co_filename))}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

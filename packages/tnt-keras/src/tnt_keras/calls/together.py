@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import TypeVar
 
+from tnt_comm.failure import printable
 from tnt_keras.calls.errors import of_other_rank
 from tnt_keras.calls.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
@@ -72,9 +73,7 @@ def gather(
 
 def told(error: Exception) -> bytes:
     """Return an error as `error_of` reads it. Pure."""
-    # Bytes of a file's name may be no text.
-    text = str(error).encode(errors="backslashreplace").decode()
-    return json.dumps([type(error).__name__, text]).encode()
+    return json.dumps([type(error).__name__, printable(str(error))]).encode()
 
 
 def error_of(rank: int, message: bytes, failed: str) -> Exception:

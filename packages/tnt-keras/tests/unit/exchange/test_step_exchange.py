@@ -86,15 +86,17 @@ def test_results_come_in_the_order_in_which_they_were_asked_for(channels: StepCh
     np.testing.assert_array_equal(greatest, [1.0, 1.0, 1.0])
 
 
-def test_starts_wait_for_nothing_but_their_tensor(channels: StepChannels) -> None:
-    def step() -> Any:
-        exchange = StepExchange(channels)
-        _ask_for_all_kinds(exchange)
-        inside = exchange.flush(last=False)
-        _ask_for_all_kinds(exchange)
-        return inside, exchange.flush(last=True)
+def _two_groups(channels: StepChannels) -> Any:
+    """Exchange values of all kinds, and then once more."""
+    exchange = StepExchange(channels)
+    _ask_for_all_kinds(exchange)
+    inside = exchange.flush(last=False)
+    _ask_for_all_kinds(exchange)
+    return inside, exchange.flush(last=True)
 
-    graph = _graph_of(step)
+
+def test_starts_wait_for_nothing_but_their_tensor(channels: StepChannels) -> None:
+    graph = _graph_of(lambda: _two_groups(channels))
     waiting = _names(_operations(graph, FINISHES | BLOCKING))
     starts = _operations(graph, STARTS)
     assert len(starts) == 6
@@ -106,14 +108,7 @@ def test_starts_wait_for_nothing_but_their_tensor(channels: StepChannels) -> Non
 
 
 def test_a_group_waits_for_all_its_starts_and_for_the_group_before(channels: StepChannels) -> None:
-    def step() -> Any:
-        exchange = StepExchange(channels)
-        _ask_for_all_kinds(exchange)
-        inside = exchange.flush(last=False)
-        _ask_for_all_kinds(exchange)
-        return inside, exchange.flush(last=True)
-
-    graph = _graph_of(step)
+    graph = _graph_of(lambda: _two_groups(channels))
     starts = _operations(graph, STARTS)
     waiting = _operations(graph, FINISHES | BLOCKING)
     assert len(waiting) == 8
