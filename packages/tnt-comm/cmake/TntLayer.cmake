@@ -17,11 +17,16 @@ endif()
 
 # tnt_layer(<name> SOURCES <files>... LINKS <layers below>...)
 #
-# One static library per layer. What a layer may include is what it links, so
+# One static library per layer, unless all of it is in headers. What a layer may include is what it links, so
 # an arrow that points up fails to link, or shows here.
 function(tnt_layer name)
   cmake_parse_arguments(PARSE_ARGV 1 LAYER "" "" "SOURCES;LINKS")
-  add_library(tnt_comm_${name} STATIC ${LAYER_SOURCES})
   list(TRANSFORM LAYER_LINKS PREPEND tnt_comm_)
-  target_link_libraries(tnt_comm_${name} PUBLIC tnt_comm_options ${LAYER_LINKS})
+  if(LAYER_SOURCES)
+    add_library(tnt_comm_${name} STATIC ${LAYER_SOURCES})
+    target_link_libraries(tnt_comm_${name} PUBLIC tnt_comm_options ${LAYER_LINKS})
+  else()
+    add_library(tnt_comm_${name} INTERFACE)
+    target_link_libraries(tnt_comm_${name} INTERFACE tnt_comm_options ${LAYER_LINKS})
+  endif()
 endfunction()

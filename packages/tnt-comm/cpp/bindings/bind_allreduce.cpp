@@ -102,8 +102,7 @@ void run(Group& group, const Call& call, const CallLabel& label) {
   request->wait(0, python_signals());
 }
 
-// Runs a function and turns what it throws into a Python exception: pybind11
-// does that for its own functions only.
+// Turns what a function throws into a Python exception: pybind11 does so for its own only.
 template <typename Function>
 PyObject* guard(Function&& function) {
   try {

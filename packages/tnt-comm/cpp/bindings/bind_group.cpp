@@ -20,8 +20,7 @@ std::shared_ptr<Group> create(std::vector<int> ranks) {
   return Group::create(std::move(ranks), {"", "", &user_line});
 }
 
-// The collectives that callers may ask for: by name, what a member gets, and whether there is a
-// root.
+// The collectives that callers may ask for: by name, what a member gets, whether there is a root.
 py::dict collectives() {
   constexpr std::array kLayouts = {"none", "same", "part", "parts", "blocks"};
   py::dict all;

@@ -37,8 +37,7 @@ void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& arra
   reducers().find(handle)->start(tensor, data, scale);
 }
 
-// Both arrays live until the reducer does not need them any more, which may be
-// after the interpreter.
+// Both arrays live until the reducer does not need them any more, maybe after the interpreter.
 std::shared_ptr<void> keep(py::array array, py::array out) {
   using Arrays = std::pair<py::array, py::array>;
   return {new Arrays(std::move(array), std::move(out)), [](void* arrays) {

@@ -12,8 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/base/waiting.hpp"
 
@@ -42,16 +40,14 @@ inline InterruptCheck python_signals() {
   };
 }
 
-/// For calls that wait for other ranks without saying how long: without the GIL,
-/// and ended by Ctrl-C.
+/// For calls that wait for other ranks without saying how long: without the GIL, ended by Ctrl-C.
 struct InterruptibleCall {
   pybind11::gil_scoped_release unlocked;
   InterruptScope scope{python_signals()};
 };
 
-/// File and line of the nearest Python code outside of this package that led to
-/// the call of this thread, such as "train.py:31"; "" if there is none. With or
-/// without the GIL. Takes a microsecond.
+/// File and line of the nearest Python code outside of this package that led to this thread's call,
+/// such as "train.py:31"; "" if there is none. With or without the GIL. Takes a microsecond.
 std::string user_line();
 
 inline std::size_t count_of(const pybind11::array& array) {

@@ -18,7 +18,7 @@ class FreePort {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ::bind(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address);
-    number = own_address_of(descriptor_).port();
+    number = SocketAddress::of(descriptor_, ::getsockname).port();
     ::close(descriptor_);
   }
   int number;

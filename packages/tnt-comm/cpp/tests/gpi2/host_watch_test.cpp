@@ -125,7 +125,7 @@ class TcpHostProbeTest : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     socket_ = TcpSocket::bound_to(addresses_of(GetParam())[0].with_port(0));
     if (!socket_.is_open()) GTEST_SKIP() << "no address " << GetParam() << " here";
-    address_ = own_address_of(socket_.descriptor());
+    address_ = SocketAddress::of(socket_.descriptor(), ::getsockname);
   }
 
   TcpSocket socket_;

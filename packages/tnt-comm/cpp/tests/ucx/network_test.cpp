@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/transport/rma/ucx/ucx_network.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
 namespace tnt::comm {
 namespace {

@@ -1,4 +1,4 @@
-#include "tnt/comm/transport/rma/ucx/ucx_network.hpp"
+#include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tnt/comm/collective/rma/allreduce.hpp"
+#include "tnt/comm/collective/rma/buckets.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 

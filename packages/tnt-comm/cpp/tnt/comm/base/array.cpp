@@ -25,43 +25,10 @@ std::size_t index_in(std::string_view name, const Names& names, std::string_view
   const auto found = std::find(names.begin(), names.end(), name);
   if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
   throw UsageError(
-      text("`", what, "` must be one of ",
-           listed(names.size(), names.size(), [&](std::size_t i) { return std::string(names[i]); }),
-           ". Received: ", what, "='", name, "'."));
+      "`", what, "` must be one of ",
+      listed(names.size(), names.size(), [&](std::size_t i) { return std::string(names[i]); }),
+      ". Received: ", what, "='", name, "'.");
 }
-
-}  // namespace
-
-std::size_t size_of(DType dtype) {
-  return kDTypeSizes[index_of(dtype)];
-}
-
-std::string_view name_of(DType dtype) {
-  return name_at(kDTypeNames, index_of(dtype));
-}
-
-std::string_view name_of(ReduceOp op) {
-  return name_at(kOpNames, index_of(op));
-}
-
-DType parse_dtype(std::string_view name) {
-  return static_cast<DType>(index_in(name, kDTypeNames, "dtype"));
-}
-
-ReduceOp parse_reduce_op(std::string_view name) {
-  return static_cast<ReduceOp>(index_in(name, kOpNames, "op"));
-}
-
-void require_supported(DType dtype, ReduceOp op) {
-  const bool logical = op == ReduceOp::land || op == ReduceOp::lor;
-  const bool arithmetic = op == ReduceOp::sum || op == ReduceOp::prod;
-  if ((logical && is_floating(dtype)) || (arithmetic && dtype == DType::boolean)) {
-    throw UsageError(text("Operation '", name_of(op), "' is not defined for dtype ", name_of(dtype),
-                          ": sum and prod need numbers, and/or need bool or integers."));
-  }
-}
-
-namespace {
 
 // The highest bits hold the number of axes, whose lengths share the others, or kIsFingerprint.
 constexpr unsigned kLengthBits = 60;
@@ -96,6 +63,35 @@ std::uint64_t pack_lengths(const std::ptrdiff_t* lengths, std::size_t num_axes) 
 }
 
 }  // namespace
+
+std::size_t size_of(DType dtype) {
+  return kDTypeSizes[index_of(dtype)];
+}
+
+std::string_view name_of(DType dtype) {
+  return name_at(kDTypeNames, index_of(dtype));
+}
+
+std::string_view name_of(ReduceOp op) {
+  return name_at(kOpNames, index_of(op));
+}
+
+DType parse_dtype(std::string_view name) {
+  return static_cast<DType>(index_in(name, kDTypeNames, "dtype"));
+}
+
+ReduceOp parse_reduce_op(std::string_view name) {
+  return static_cast<ReduceOp>(index_in(name, kOpNames, "op"));
+}
+
+void require_supported(DType dtype, ReduceOp op) {
+  const bool logical = op == ReduceOp::land || op == ReduceOp::lor;
+  const bool arithmetic = op == ReduceOp::sum || op == ReduceOp::prod;
+  if ((logical && is_floating(dtype)) || (arithmetic && dtype == DType::boolean)) {
+    throw UsageError("Operation '", name_of(op), "' is not defined for dtype ", name_of(dtype),
+                     ": sum and prod need numbers, and/or need bool or integers.");
+  }
+}
 
 std::uint64_t pack_shape(const std::ptrdiff_t* lengths, std::size_t num_axes) {
   return num_axes < 2 ? 0 : pack_lengths(lengths, num_axes);
@@ -146,8 +142,8 @@ std::size_t smallest_prime_factor(std::size_t n) {
 std::size_t bytes_in_memory(std::size_t count, std::size_t size, std::string_view what) {
   constexpr std::size_t kMostBytes = std::numeric_limits<std::size_t>::max() / 4096;
   if (size == 0 || count <= kMostBytes / size) return count * size;
-  throw UsageError(
-      text(what, " has ", count, " elements of ", size, " bytes: more than any memory holds."));
+  throw UsageError(what, " has ", count, " elements of ", size,
+                   " bytes: more than any memory holds.");
 }
 
 }  // namespace tnt::comm

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -24,8 +25,7 @@ enum class DType : std::uint8_t {
 };
 inline constexpr std::size_t kNumDTypes = 10;
 
-/// How two elements become one. `land` and `lor` act on the bits of integers,
-/// which is the logical operation for bool.
+/// How two elements become one. `land` and `lor` act on the bits of integers; so bool is logical.
 enum class ReduceOp : std::uint8_t { sum, prod, min, max, land, lor };
 inline constexpr std::size_t kNumReduceOps = 6;
 
@@ -73,6 +73,22 @@ TNT_COMM_EXPORT std::uint64_t pack_row_shape(const std::ptrdiff_t* lengths, std:
 
 /// For messages: " of shape (3, 2)", or "" for 0. Takes any number.
 std::string describe_shape(std::uint64_t packed);
+
+/// What a container holds of a rank or member, or whatever else counts from 0.
+template <typename Container>
+auto& at(Container& of_each, int index) {
+  return of_each[static_cast<std::size_t>(index)];
+}
+
+/// The ranks from 0 to `size` - 1, or members, for which this holds.
+template <typename Condition>
+std::vector<int> ranks_where(int size, const Condition& condition) {
+  std::vector<int> result;
+  for (int rank = 0; rank < size; ++rank) {
+    if (condition(rank)) result.push_back(rank);
+  }
+  return result;
+}
 
 struct Range {
   std::size_t begin = 0;

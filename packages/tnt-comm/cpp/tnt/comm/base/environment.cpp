@@ -1,7 +1,6 @@
 #include "tnt/comm/base/environment.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -28,8 +27,8 @@ std::string remedy(std::string_view name) {
 }
 
 [[noreturn]] void refuse(const char* name, const std::string& value, const std::string& rule) {
-  throw UsageError(text("Environment variable ", name, " ", rule, ". Received: ", name, "='", value,
-                        "'. ", remedy(name)));
+  throw UsageError("Environment variable ", name, " ", rule, ". Received: ", name, "='", value,
+                   "'. ", remedy(name));
 }
 
 // Blanks around a value do not count.
@@ -79,10 +78,6 @@ double seconds(const VariableLookup& lookup, const Variable& variable, double fa
     refuse(variable.name, *value, "must be a number of seconds > 0");
   }
   return *number;
-}
-
-double seconds(const VariableLookup& lookup, const Variable& variable) {
-  return seconds(lookup, variable, *number_in<double>(variable.fallback));
 }
 
 // The index of a word among those of the table. Its case does not count.
@@ -194,7 +189,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.num_nodes = number(kNumNodes, 1, 1, result.size);
   result.node_rank = number(kNodeRank, 0, 0, result.num_nodes - 1);
   result.transport = word(lookup, kTransport);
-  result.timeout_s = seconds(lookup, kTimeoutS);
+  result.timeout_s = seconds(lookup, kTimeoutS, *number_in<double>(kTimeoutS.fallback));
   const double of_former_name =
       seconds(lookup, kStallReportS, *number_in<double>(kStallS.fallback));
   result.stall_report_s = seconds(lookup, kStallS, of_former_name);

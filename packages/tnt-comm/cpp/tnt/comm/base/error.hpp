@@ -8,7 +8,6 @@
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// Marks what `libtnt_comm.so` exports. Everything else is built with hidden visibility: only the C
@@ -26,6 +25,16 @@ enum class ErrorKind : std::int32_t {
   mismatch = 5,   ///< ranks disagree about what they do together
 };
 
+/// Joins values into one string, as they would be streamed.
+///
+/// g++ 12 has no std::format; messages are for error paths, so a stream's cost does not matter.
+template <typename... Values>
+std::string text(const Values&... values) {
+  std::ostringstream stream;
+  (stream << ... << values);
+  return stream.str();
+}
+
 /// Base of all errors of this library. Errors other than `usage` break the group they happen in.
 ///
 /// An error that several threads are to see is copied for each, by raise(). The standard library
@@ -35,15 +44,20 @@ class TNT_COMM_EXPORT Error : public std::exception {
  public:
   static constexpr int kNoRank = -1;
 
-  Error(ErrorKind kind, std::string what, int cause_rank = kNoRank)
-      : kind_(kind),
-        cause_rank_(cause_rank),
-        what_(std::make_shared<const std::string>(std::move(what))) {}
+  /// Its text is that of the values.
+  template <typename... Values>
+  Error(ErrorKind kind, const Values&... values)
+      : kind_(kind), what_(std::make_shared<const std::string>(text(values...))) {}
 
-  /// The exception that is being handled, which becomes one of this library if
-  /// it is none. In a catch block only.
+  /// The same, as a consequence of what a world rank did; kNoRank for none.
+  Error caused_by(int rank) const {
+    Error result = *this;
+    result.cause_rank_ = rank;
+    return result;
+  }
+
+  /// The exception that is being handled, made one of this library. In a catch block only.
   static Error current();
-
   ErrorKind kind() const noexcept { return kind_; }
   /// The world rank whose end, error or other call this is a consequence of, or kNoRank.
   int cause_rank() const noexcept { return cause_rank_; }
@@ -54,26 +68,16 @@ class TNT_COMM_EXPORT Error : public std::exception {
 
  private:
   ErrorKind kind_;
-  int cause_rank_;
+  int cause_rank_ = kNoRank;
   std::shared_ptr<const std::string> what_;
 };
 
 /// The caller broke a rule that can be checked locally.
 class TNT_COMM_EXPORT UsageError : public Error {
  public:
-  explicit UsageError(std::string what) : Error(ErrorKind::usage, std::move(what)) {}
+  template <typename... Values>
+  explicit UsageError(const Values&... values) : Error(ErrorKind::usage, values...) {}
 };
-
-/// Joins values into one string, as they would be streamed.
-///
-/// g++ 12 has no std::format; messages are built on error paths only, so the
-/// cost of a stream does not matter.
-template <typename... Values>
-std::string text(const Values&... values) {
-  std::ostringstream stream;
-  (stream << ... << values);
-  return stream.str();
-}
 
 /// The first bytes of a UTF-8 text, `count` at most, without half a character.
 std::string_view first_bytes(std::string_view whole, std::size_t count);
@@ -103,8 +107,9 @@ bool is_logged(LogLevel level);
 /// the lines of several ranks do not mix.
 void log(LogLevel level, int rank, const std::string& message);
 
-inline void log_warning(int rank, const std::string& message) {
-  log(LogLevel::warning, rank, message);
+template <typename... Values>
+void log_warning(int rank, const Values&... values) {
+  if (is_logged(LogLevel::warning)) log(LogLevel::warning, rank, text(values...));
 }
 
 }  // namespace tnt::comm

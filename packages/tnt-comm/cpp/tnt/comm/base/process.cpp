@@ -5,7 +5,6 @@
 #include <atomic>
 #include <bit>
 #include <csignal>
-#include <memory>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -62,9 +61,8 @@ std::thread start_without_signals(const char* name, std::function<void()> body) 
     thread = std::thread(std::move(body));
   } catch (const std::system_error& error) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    throw Error(ErrorKind::comm,
-                text("Cannot start the thread '", name, "': ", error.code().message(), ". ",
-                     advice_for_limit(RLIMIT_NPROC, "processes and threads (ulimit -u)"), "."));
+    throw Error(ErrorKind::comm, "Cannot start the thread '", name, "': ", error.code().message(),
+                ". ", advice_for_limit(RLIMIT_NPROC, "processes and threads (ulimit -u)"), ".");
   } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw;
@@ -72,30 +70,6 @@ std::thread start_without_signals(const char* name, std::function<void()> body) 
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_setname_np(thread.native_handle(), name);
   return thread;
-}
-
-DetachableCall::DetachableCall(const char* name, std::function<void()> function) {
-  const auto task = std::make_shared<std::packaged_task<void()>>(std::move(function));
-  outcome_ = task->get_future();
-  thread_ = start_without_signals(name, [task] { (*task)(); });
-}
-
-DetachableCall::~DetachableCall() {
-  if (!thread_.joinable()) return;
-  if (has_returned()) {
-    thread_.join();
-  } else {
-    thread_.detach();
-  }
-}
-
-bool DetachableCall::has_returned() const {
-  return outcome_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
-}
-
-void DetachableCall::get() {
-  thread_.join();
-  outcome_.get();
 }
 
 }  // namespace tnt::comm

@@ -2,10 +2,13 @@
 
 #include <sys/resource.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tnt/comm/base/error.hpp"
 
@@ -21,8 +24,7 @@ TNT_COMM_EXPORT bool is_forked_child() noexcept;
 /// UsageError in a forked child, with what to do instead.
 TNT_COMM_EXPORT void refuse_forked_child();
 
-/// For messages: what a limit of this process is, and that it may have to be
-/// raised. `resource` as for getrlimit().
+/// For messages: what a limit is, and that it may have to be raised. `resource` as for getrlimit().
 std::string advice_for_limit(__rlimit_resource_t resource, const char* what);
 
 /// Version of this library, such as "1.2.0".
@@ -43,17 +45,33 @@ class DetachableCall {
  public:
   /// Starts the call. `name` of the thread has at most 15 characters. What `function`
   /// uses must live as long as the process does, or be owned by it.
-  DetachableCall(const char* name, std::function<void()> function);
+  DetachableCall(const char* name, std::function<void()> function) {
+    const auto task = std::make_shared<std::packaged_task<void()>>(std::move(function));
+    outcome_ = task->get_future();
+    thread_ = start_without_signals(name, [task] { (*task)(); });
+  }
 
   /// Leaves the call behind if it has not returned.
-  ~DetachableCall();
-  DetachableCall(const DetachableCall&) = delete;
-  DetachableCall& operator=(const DetachableCall&) = delete;
+  ~DetachableCall() {
+    if (!thread_.joinable()) return;
+    if (has_returned()) {
+      thread_.join();
+    } else {
+      thread_.detach();
+    }
+  }
 
-  bool has_returned() const;
+  DetachableCall(DetachableCall&&) = delete;
+
+  bool has_returned() const {
+    return outcome_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }
 
   /// Throws what the call has thrown. After it has returned only, and once.
-  void get();
+  void get() {
+    thread_.join();
+    outcome_.get();
+  }
 
  private:
   std::future<void> outcome_;

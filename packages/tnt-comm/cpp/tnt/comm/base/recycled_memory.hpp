@@ -38,7 +38,6 @@ class TNT_COMM_EXPORT RecycledMemory {
   std::byte* data() { return data_; }
   const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
-
   static std::size_t num_idle_bytes();
 
   /// While there are any, memory is kept.
@@ -46,8 +45,7 @@ class TNT_COMM_EXPORT RecycledMemory {
    public:
     Keeper();
     ~Keeper();
-    Keeper(const Keeper&) = delete;
-    Keeper& operator=(const Keeper&) = delete;
+    Keeper(Keeper&&) = delete;
 
     /// Returns to the kernel what nobody has used for so long.
     void release_unused(std::chrono::milliseconds age);

@@ -43,8 +43,7 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Called several times per second during a wait; throws to end it (Python:
-/// Ctrl-C). Empty: nothing interrupts.
+/// Called several times per second in a wait; throws to end it (Ctrl-C). Empty: nothing interrupts.
 using InterruptCheck = std::function<void()>;
 
 /// While it lives, a check is made in all waits of this thread for other ranks that have none of
@@ -53,8 +52,7 @@ class TNT_COMM_EXPORT InterruptScope {
  public:
   explicit InterruptScope(InterruptCheck check);
   ~InterruptScope();
-  InterruptScope(const InterruptScope&) = delete;
-  InterruptScope& operator=(const InterruptScope&) = delete;
+  InterruptScope(InterruptScope&&) = delete;
 
  private:
   InterruptCheck before_;
@@ -120,16 +118,34 @@ void futex_wake_all(const std::atomic<std::uint32_t>& word);
 /// Where the progress thread of a rank sleeps, and what others ring to wake
 /// it. May lie in memory shared between processes.
 struct Doorbell {
+  // Of a peer that writes and then looks for listeners, and a rank that listens and then looks for
+  // what was written, at least one must see the other. What is written is no word of the doorbell,
+  // and is stored and loaded with weaker orders; so each side has a full_fence() between its two
+  // accesses: the peer before ring_if_heard(), the rank in begin_listening(). A sequentially
+  // consistent addition alone is enough on x86 only; on aarch64 a later load may come before its
+  // store. Likewise the fence in end_polling(), before the ring of the one who stops polling, pairs
+  // with that of a peer that did not ring because somebody polled. Rings and sleepers are words of
+  // the doorbell on both sides, so their sequentially consistent operations are enough.
+
   /// Sleeps until num_rings differs from `seen`, at most `timeout`. Read it
   /// *before* looking for work: a ring in between is never lost.
-  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout);
+  void wait(std::uint32_t seen, std::chrono::nanoseconds timeout) {
+    num_sleepers.fetch_add(1);
+    if (num_rings.load() == seen) futex_wait(num_rings, seen, timeout);
+    num_sleepers.fetch_sub(1);
+  }
 
   /// For the threads of this rank: always wakes the sleeper.
-  void ring();
+  void ring() {
+    num_rings.fetch_add(1);
+    if (num_sleepers.load() != 0) futex_wake_all(num_rings);
+  }
 
   /// For peers: rings if anybody listens. The caller has put a full_fence()
   /// between what he wrote for this rank and this call.
-  void ring_if_heard();
+  void ring_if_heard() {
+    if (num_listeners.load() != 0 && num_pollers.load() == 0) ring();
+  }
 
   /// Between these two calls peers ring whenever they have done something that
   /// this rank may be waiting for; otherwise they do not, which costs them

@@ -12,8 +12,6 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/tnt_comm.h"
@@ -38,8 +36,8 @@ class Registry {
     const std::shared_lock lock(mutex_);
     const auto found = objects_.find(handle);
     if (found != objects_.end()) return found->second;
-    throw UsageError(text("No ", kind_, " has the handle ", handle,
-                          ": it was closed, or never created in this process."));
+    throw UsageError("No ", kind_, " has the handle ", handle,
+                     ": it was closed, or never created in this process.");
   }
 
   /// Closes the object and forgets it. Nothing in a forked child, to which it does not belong.
@@ -49,8 +47,7 @@ class Registry {
     remove(handle);
   }
 
-  /// Forgets the object, which is destroyed when nobody uses it any more. Nothing in a
-  /// forked child.
+  /// Forgets the object, which goes when nobody uses it any more. Nothing in a forked child.
   void remove(std::int64_t handle) {
     if (is_forked_child()) return;
     const std::shared_ptr<Object> object = find(handle);  // destroyed without the lock
@@ -65,12 +62,10 @@ class Registry {
   std::int64_t last_handle_ = 0;
 };
 
-class Group;
 class GradientReducer;
 class Gatherer;
 
-/// The process' registries; used by the C interface and by the bindings, so
-/// that a handle from Python works in C.
+/// The process' registries, for the C interface and the bindings: a handle from Python works in C.
 TNT_COMM_EXPORT Registry<GradientReducer>& reducers();
 TNT_COMM_EXPORT Registry<Gatherer>& gatherers();
 
@@ -113,23 +108,60 @@ tnt_comm_status guard(Function&& function) noexcept {
 
 // What C functions are given, checked: a UsageError that names the argument instead of a crash.
 
-DType checked_dtype(tnt_comm_dtype dtype, const char* argument);
-ReduceOp checked_op(tnt_comm_op op);
-CollectiveKind checked_kind(tnt_comm_kind kind);
+// Numbers from C may be any.
+template <typename Enum>
+Enum checked(std::int64_t number, std::size_t count, const char* argument, const char* kind) {
+  if (number >= 0 && number < static_cast<std::int64_t>(count)) return static_cast<Enum>(number);
+  throw UsageError("`", argument, "` must be a ", kind, " (", count - 1, "). Received: ", number,
+                   ".");
+}
+
+inline DType checked_dtype(tnt_comm_dtype dtype, const char* argument) {
+  return checked<DType>(dtype, kNumDTypes, argument,
+                        "tnt_comm_dtype, TNT_COMM_FLOAT16 (0) to TNT_COMM_BOOL");
+}
+
+inline ReduceOp checked_op(tnt_comm_op op) {
+  return checked<ReduceOp>(op, kNumReduceOps, "op", "tnt_comm_op, TNT_COMM_SUM (0) to TNT_COMM_OR");
+}
+
+inline CollectiveKind checked_kind(tnt_comm_kind kind) {
+  return checked<CollectiveKind>(kind, kNumCallableKinds, "kind",
+                                 "tnt_comm_kind, TNT_COMM_BARRIER (0) to TNT_COMM_SCATTER");
+}
 
 /// Seconds; 0 is the job's timeout.
-double checked_timeout(double timeout_s);
+inline double checked_timeout(double timeout_s) {
+  if (timeout_s >= 0) return timeout_s;
+  throw UsageError("`timeout_s` must be a number of seconds, or 0 for the job's timeout. ",
+                   "Received: timeout_s=", timeout_s, ".");
+}
 
 /// A place for a result, or an array that has elements.
-void require_pointer(const void* pointer, const char* argument);
+inline void require_pointer(const void* pointer, const char* argument) {
+  if (pointer == nullptr) throw UsageError("`", argument, "` must not be NULL.");
+}
 
 /// Bytes of an array, which must be there if it has any.
-std::size_t checked_bytes(const void* array, std::uint64_t count, DType dtype,
-                          const char* argument);
+inline std::size_t checked_bytes(const void* array, std::uint64_t count, DType dtype,
+                                 const char* argument) {
+  const std::size_t num_bytes = bytes_in_memory(count, size_of(dtype), text("`", argument, "`"));
+  if (num_bytes > 0) require_pointer(array, argument);
+  return num_bytes;
+}
 
-void require_apart(const void* in, std::size_t in_bytes, const void* out, std::size_t out_bytes);
+inline void require_apart(const void* in, std::size_t in_bytes, const void* out,
+                          std::size_t out_bytes) {
+  const auto in_begin = reinterpret_cast<std::uintptr_t>(in);
+  const auto out_begin = reinterpret_cast<std::uintptr_t>(out);
+  if (in_bytes == 0 || out_bytes == 0) return;
+  if (in_begin >= out_begin + out_bytes || out_begin >= in_begin + in_bytes) return;
+  throw UsageError("`out` must not overlap `in`; give it memory of its own.");
+}
 
-std::shared_ptr<Group> group_of(std::int64_t handle);
+inline std::shared_ptr<Group> group_of(std::int64_t handle) {
+  return handle == TNT_GROUP_WORLD ? Group::world() : groups().find(handle);
+}
 
 template <typename Value, typename Function>
 tnt_comm_status give(Value* out, const char* argument, Function&& function) noexcept {

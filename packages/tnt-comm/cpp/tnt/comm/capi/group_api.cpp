@@ -5,8 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
@@ -46,20 +44,19 @@ void copy_out(const Started& started, void* out, std::uint64_t capacity, std::ui
   }
   const std::size_t total = gathered.blocks.size() / size;
   if (total > capacity) {
-    throw UsageError(text("The blocks of all ranks have ", total, " elements together, `out` has ",
-                          "room for ", capacity, ". Call again with that much on all ranks."));
+    throw UsageError("The blocks of all ranks have ", total, " elements together, `out` has ",
+                     "room for ", capacity, ". Call again with that much on all ranks.");
   }
   if (total == 0) return;
   require_pointer(out, "out");
   std::memcpy(out, gathered.blocks.data(), gathered.blocks.size());
 }
 
-// The arrays of a collective that cuts `in` along its rows. `out` is for this member's part, or for
-// one of each member.
+// Of a collective that cuts `in` along its rows. `out` is for this member's part, or one of each.
 void require_parts(const Group& members, const Call& call, bool has_array) {
   const std::size_t count = bytes_in_memory(call.count, call.row_elements, "`in`");
   const auto parts = members.parts_of(call.count, call.row_elements);
-  const Range& own = parts[static_cast<std::size_t>(members.rank())];
+  const Range& own = at(parts, members.rank());
   const bool has_many = traits_of(call.kind).result == ResultLayout::parts;
   const std::size_t num_parts = has_many ? parts.size() : 1;
   require_apart(call.in, has_array ? checked_bytes(call.in, count, call.dtype, "in") : 0, call.out,
@@ -116,7 +113,7 @@ tnt_comm_status tnt_group_create(const int32_t* ranks, int32_t num_ranks, int64_
     require_pointer(ranks, "ranks");
     require_pointer(group, "group");
     if (num_ranks < 1) {
-      throw UsageError(text("`num_ranks` must be positive. Received: num_ranks=", num_ranks, "."));
+      throw UsageError("`num_ranks` must be positive. Received: num_ranks=", num_ranks, ".");
     }
     *group = groups().add(Group::create(std::vector<int>(ranks, ranks + num_ranks)));
   });
@@ -178,7 +175,7 @@ tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out, uint64_t cap
     const double limit_s = checked_timeout(timeout_s);
     const auto started = requests().find(request);
     if (!started->gathers) {
-      throw UsageError(text("Request ", request, " is no allgather or gather, and has no blocks."));
+      throw UsageError("Request ", request, " is no allgather or gather, and has no blocks.");
     }
     started->request->wait(limit_s);
     copy_out(*started, out, capacity, counts);

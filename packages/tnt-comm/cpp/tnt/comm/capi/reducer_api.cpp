@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/communicator/gatherer.hpp"
 #include "tnt/comm/reducer/gradient_reducer.hpp"

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/select.hpp"
 #include "tnt/comm/collective/staging_pipeline.hpp"
 #include "tnt/comm/kernel/kernels.hpp"
@@ -39,7 +38,7 @@ class OneShotAllreduce final : public StagedWork {
   }
   void copy_out(std::uint64_t index) override {
     for (int member = 0; member < ring().size(); ++member) {
-      sources_[static_cast<std::size_t>(member)] = pipeline().slot_of(member, index);
+      at(sources_, member) = pipeline().slot_of(member, index);
     }
     reducer_.reduce(out_, sources_.data(), sources_.size(), count_);
   }
@@ -61,8 +60,7 @@ struct Run {
   double scale = 1;               ///< what is summed is scale * in
 };
 
-/// Allreduce of large messages among ranks that can read each other's memory, each rank reducing a
-/// part for all.
+/// Allreduce of large messages among ranks that can read each other's memory: each reduces a part.
 ///
 /// *Private memory*, where the elements may lie in several places: in blocks as large as the pair
 /// slots of a slot (see SlotRing). Every rank copies into pair slots what the others will reduce
@@ -160,7 +158,7 @@ class TwoShotAllreduce final : public StagedWork {
       targets_.assign(1, extent.out);
       for (int member = 0; member < ring().size(); ++member) {
         std::byte* pair_slot = pipeline().pair_slot(member, rank, index) + extent.in_pair_slot;
-        sources_[static_cast<std::size_t>(member)] = member == rank ? own : pair_slot;
+        at(sources_, member) = member == rank ? own : pair_slot;
         if (member != rank) targets_.push_back(pair_slot);
       }
       reducer_.reduce_to(targets_, sources_.data(), sources_.size(), extent.count);
@@ -303,8 +301,7 @@ class QuickAllreduce {
       if (!descriptor_.matches(ring.descriptor_of(num_arrived_, block))) return false;
     }
     for (int member = 0; member < ring.size(); ++member) {
-      sources_[static_cast<std::size_t>(member)] =
-          member == ring.rank() ? in_ : ring.slot_of(member, block);
+      at(sources_, member) = member == ring.rank() ? in_ : ring.slot_of(member, block);
     }
     reducer_.become(descriptor_.dtype, descriptor_.op);
     reducer_.reduce(out_, sources_.data(), sources_.size(), descriptor_.count);

@@ -11,8 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
@@ -134,8 +132,7 @@ class BucketOperation : public CollectiveOperation {
   virtual void sum_in_place(std::size_t /*index*/, InPlaceTensor /*tensor*/) {}
   virtual void release(std::size_t /*index*/) {}
 
-  /// The whole bucket of step `next` is packed. Then the operation must be
-  /// given to the engine. Any thread.
+  /// The step's whole bucket is packed. Then the operation must go to the engine. Any thread.
   void post() {
     // Counted last: this rank's engine must not complete the step, and so allow
     // the next post(), before everybody has been told.

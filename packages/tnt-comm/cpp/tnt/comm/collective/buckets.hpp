@@ -22,8 +22,7 @@ namespace tnt::comm {
 /// members have posted it. So no bucket waits for one that is not ready everywhere, and few slots,
 /// which stay in the caches, serve many buckets.
 ///
-/// Threads: post() of a bucket from one thread at a time; the rest, among all
-/// buckets, from one thread at a time.
+/// Threads: one at a time for post() of a bucket; one for the rest, among all buckets.
 class BucketSequencer {
  public:
   static MemoryNeeds memory_needs(const SlotLayout& layout, std::size_t num_buckets) {
@@ -70,10 +69,8 @@ class BucketSequencer {
 
   /// Members whose next act the posted step of the bucket waits for.
   std::vector<int> missing(std::size_t bucket, std::uint64_t step) const {
-    std::vector<int> members;
-    for (int member = 0; member < segment_->size(); ++member) {
-      if (lacks_post_of(member, bucket, step)) members.push_back(member);
-    }
+    std::vector<int> members = ranks_where(
+        segment_->size(), [&](int member) { return lacks_post_of(member, bucket, step); });
     if (!members.empty()) return members;
     if (current_ != nullptr) return current_->missing();
     if (!is_sequencer() && !has_number(bucket)) members.push_back(kSequencerMember);
@@ -126,8 +123,7 @@ class BucketSequencer {
   std::shared_ptr<Segment> segment_;
   std::shared_ptr<StagedStream> stream_;
   NotificationId first_;
-  // By bucket, its last sequence number that is done, and that the sequencer has given it; the
-  // first is 1.
+  // By bucket, its last sequence number that is done, and that it was given; the first is 1.
   std::vector<std::uint64_t> last_done_;
   std::vector<std::uint64_t> last_given_;
   std::uint64_t num_done_ = 0;

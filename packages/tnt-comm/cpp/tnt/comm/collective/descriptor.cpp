@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 
 namespace tnt::comm {
@@ -55,14 +53,12 @@ std::string_view name_of(AllreduceAlgorithm algorithm) {
 }
 
 AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name) {
-  std::string known;
-  for (std::size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<AllreduceAlgorithm>(i);
-    known += text(i == 0 ? "" : ", ", kNames[i]);
-  }
-  throw UsageError(text("Environment variable TNT_ALLREDUCE_ALGORITHM must be one of ", known,
-                        ". Received: TNT_ALLREDUCE_ALGORITHM='", name,
-                        "'. Correct it or unset it."));
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found != kNames.end()) return static_cast<AllreduceAlgorithm>(found - kNames.begin());
+  const auto name_at = [](std::size_t i) { return text(kNames[i]); };
+  throw UsageError("Environment variable TNT_ALLREDUCE_ALGORITHM must be one of ",
+                   listed(kNames.size(), kNames.size(), name_at),
+                   ". Received: TNT_ALLREDUCE_ALGORITHM='", name, "'. Correct it or unset it.");
 }
 
 bool Descriptor::matches(const Descriptor& other) const {
@@ -117,12 +113,11 @@ Error mismatch_error(const AbortState& abort_state, const std::vector<MadeCall>&
     if (other == Error::kNoRank && !is_own) other = ranks.front();
     all += text(all.empty() ? "" : "; ", names_of_ranks(ranks), " called ", title);
   }
-  return {ErrorKind::mismatch,
-          text("Collective call ", calls.front().descriptor.call_index, " of group '",
-               abort_state.group_name(), "' differs between ranks: ", all,
+  return Error(ErrorKind::mismatch, "Collective call ", calls.front().descriptor.call_index,
+               " of group '", abort_state.group_name(), "' differs between ranks: ", all,
                ". All members must make the same calls with the same dtypes, sizes and"
-               " operations, in the same order."),
-          other};
+               " operations, in the same order.")
+      .caused_by(other);
 }
 
 }  // namespace tnt::comm

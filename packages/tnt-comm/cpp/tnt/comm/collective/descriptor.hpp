@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 
@@ -131,8 +130,7 @@ static_assert([] {
          name_of(creation) == "creation";
 }());
 
-/// The ways to do an allreduce; select.hpp says when each is taken. The
-/// numbers travel between ranks.
+/// The ways to do an allreduce; see select.hpp for when. The numbers travel between ranks.
 enum class AllreduceAlgorithm : std::uint8_t {
   automatic,  ///< what the table chooses
   one_shot,
@@ -144,8 +142,7 @@ enum class AllreduceAlgorithm : std::uint8_t {
 
 std::string_view name_of(AllreduceAlgorithm algorithm);
 
-/// A name as TNT_ALLREDUCE_ALGORITHM holds it; UsageError for an unknown one,
-/// which lists the known ones.
+/// A name as in TNT_ALLREDUCE_ALGORITHM; UsageError, which lists the known ones, for any other.
 AllreduceAlgorithm parse_allreduce_algorithm(const std::string& name);
 
 /// What a rank says about the collective it takes part in, so that the others
@@ -161,8 +158,7 @@ struct Descriptor {
   std::uint64_t shape = 0;  ///< by pack_shape, or pack_row_shape where the counts differ
   std::uint64_t label = 0;  ///< fingerprint of what the call is for; 0: not said
 
-  /// True if the two ranks take part in the same collective. The counts of
-  /// some may differ (see CollectiveTraits).
+  /// Whether two ranks take part in the same collective. Some counts may differ (CollectiveTraits).
   bool matches(const Descriptor& other) const;
 
   /// True for the root; where there is none, for every member.

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/kernel/kernels.hpp"
 
@@ -143,7 +141,7 @@ class PartsWork : public Exchange {
   void copy_in(std::uint64_t index) final {
     const bool has_array = this->descriptor().is_root(this->rank());
     for (int member = 0; member < this->size(); ++member) {
-      const Range& part = parts_[static_cast<std::size_t>(member)];
+      const Range& part = at(parts_, member);
       const Range bytes = has_array ? block(index, member) : Range{};
       if (bytes.size() > 0) {
         std::memcpy(this->outgoing(member, index), in_ + part.begin + bytes.begin, bytes.size());
@@ -155,11 +153,9 @@ class PartsWork : public Exchange {
  protected:
   /// The bytes of the member's part that the block brings, counted from the part's begin.
   Range block(std::uint64_t index, int member) const {
-    return block_of(index, this->share(), parts_[static_cast<std::size_t>(member)].size());
+    return block_of(index, this->share(), at(parts_, member).size());
   }
-  std::size_t num_own_bytes() const {
-    return parts_[static_cast<std::size_t>(this->rank())].size();
-  }
+  std::size_t num_own_bytes() const { return at(parts_, this->rank()).size(); }
   std::byte* out() const { return out_; }
 
  private:
@@ -199,7 +195,7 @@ class ReduceScatter final : public PartsWork<Exchange> {
   void copy_out(std::uint64_t index) override {
     const Range bytes = this->block(index, this->rank());
     for (int member = 0; member < this->size(); ++member) {
-      sources_[static_cast<std::size_t>(member)] = this->incoming(member, index);
+      at(sources_, member) = this->incoming(member, index);
     }
     reducer_.reduce(this->out() + bytes.begin, sources_.data(), sources_.size(),
                     bytes.size() / size_of(this->descriptor().dtype));

@@ -6,7 +6,6 @@
 #include <memory>
 #include <utility>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/collective/exchange.hpp"
 #include "tnt/comm/collective/select.hpp"

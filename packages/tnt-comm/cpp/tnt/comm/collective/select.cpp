@@ -6,8 +6,6 @@
 #include <string>
 #include <tuple>
 
-#include "tnt/comm/base/error.hpp"
-
 namespace tnt::comm {
 namespace {
 
@@ -22,8 +20,7 @@ constexpr double kUsPerByte = 1e-3 / 1.4;
 // Combining two operands, which are in the second-level cache, and the copies.
 constexpr double kUsPerCombinedByte = 1.5e-4;
 
-// The largest message that is exchanged in one block; also what the landing
-// area of a group's slot holds.
+// The largest message that is exchanged in one block; what the landing area of a slot holds.
 constexpr std::size_t kBlockBytes = 256 * 1024;
 
 // What the table is asked about: the message that one rank exchanges, and with how many others.
@@ -101,8 +98,7 @@ const char* objection(const TuningRule& rule, const AllreduceQuery& query) {
   return nullptr;
 }
 
-// Time that an algorithm is estimated to take between ranks that exchange messages, in
-// microseconds.
+// Microseconds that an algorithm is estimated to take between ranks that exchange messages.
 double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes) {
   const MessagePattern pattern = pattern_of(algorithm);
   const auto bytes = static_cast<double>(num_bytes);
@@ -143,10 +139,10 @@ void require_usable(AllreduceAlgorithm requested, const AllreduceQuery& query, D
     // Of two rules with the name, the one for this topology says more.
     if (rule.algorithm == requested && (reason == nullptr || !rule.reads)) reason = found;
   }
-  throw UsageError(text("TNT_ALLREDUCE_ALGORITHM='", name_of(requested),
-                        "' cannot be used for an allreduce of ", comm::name_of(dtype), " among ",
-                        query.size, query.topology == Topology::hierarchical ? " hosts" : " ranks",
-                        ": it ", reason, ". Here these can: auto, ", usable, "."));
+  throw UsageError("TNT_ALLREDUCE_ALGORITHM='", name_of(requested),
+                   "' cannot be used for an allreduce of ", comm::name_of(dtype), " among ",
+                   query.size, query.topology == Topology::hierarchical ? " hosts" : " ranks",
+                   ": it ", reason, ". Here these can: auto, ", usable, ".");
 }
 
 void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank) {

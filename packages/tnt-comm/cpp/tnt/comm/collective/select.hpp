@@ -2,7 +2,6 @@
 
 #include <cstddef>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
@@ -25,15 +24,13 @@ struct AllreduceCase {
   int num_hosts = 1;  ///< only looked at for two levels
 };
 
-/// The algorithm for a case: the requested one, or if that is `automatic` the
-/// one that the table below prefers. UsageError if the requested one does not
-/// fit the case, saying why and which ones do.
+/// The algorithm for a case: the requested one, or if that is `automatic` what the table below
+/// prefers. UsageError if the requested one does not fit, saying why and which do.
 ///
 /// Two levels: the algorithm is for what the hosts exchange.
 AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested);
 
-/// The same for a group; its first member says at DEBUG what was chosen, once
-/// for each algorithm and number of ranks.
+/// The same for a group; its first member logs it (DEBUG), once for each algorithm and size.
 AllreduceAlgorithm choose_allreduce(const AllreduceCase& wanted, AllreduceAlgorithm requested,
                                     const AbortState& abort_state);
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -74,7 +73,7 @@ class SharedRegions {
     const std::lock_guard lock(mutex_);
     const auto found = regions_.find(region);
     if (found != regions_.end()) return found->second.segment;
-    throw Error(ErrorKind::comm, text("Shared region ", region, " is not known on this rank."));
+    throw Error(ErrorKind::comm, "Shared region ", region, " is not known on this rank.");
   }
 
  private:

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -97,7 +96,6 @@ class SlotRing {
   int size() const { return size_; }
   std::size_t slot_bytes() const { return layout_.slot_bytes; }
   std::size_t depth() const { return layout_.depth; }
-
   std::byte* slot(std::uint64_t block) const { return slot_of(rank_, block); }
   std::byte* slot_of(int member, std::uint64_t block) const {
     return reinterpret_cast<std::byte*>(&header_of(member, block)) + kHeaderBytes;
@@ -109,7 +107,7 @@ class SlotRing {
   }
   /// Where `asker` writes before it posts the block, and `answerer` before it has `reduced`.
   std::byte* pair_slot(int asker, int answerer, std::uint64_t block) const {
-    return parts_[static_cast<std::size_t>(asker)] + offset_of(block) + kHeaderBytes +
+    return at(parts_, asker) + offset_of(block) + kHeaderBytes +
            static_cast<std::size_t>(answerer) * pair_slot_bytes();
   }
 
@@ -230,11 +228,8 @@ class SlotRing {
     return true;
   }
   std::vector<int> missing(Counter counter, std::uint64_t block) const {
-    std::vector<int> result;
-    for (int member = 0; member < size_; ++member) {
-      if (member != rank_ && !has_done(counter, member, block)) result.push_back(member);
-    }
-    return result;
+    return ranks_where(
+        size_, [&](int member) { return member != rank_ && !has_done(counter, member, block); });
   }
 
   std::shared_ptr<Segment> segment_;  // operations may outlive the object they belong to

@@ -8,14 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/slot_ring.hpp"
 
 namespace tnt::comm {
 
-/// A ring that serves one operation after the other: the calls of a stream, or the steps of
-/// buckets.
+/// A ring that serves one operation after the other: calls of a stream, or steps of buckets.
 struct StagedStream {
   OperationContext context;
   SlotRing ring;
@@ -139,8 +137,7 @@ inline const SlotRing& StagedWork::ring() const {
   return pipeline_.ring();
 }
 
-/// A call of a collective that goes through the slots of a ring, in as many blocks
-/// as the message needs.
+/// A call of a collective that goes through the slots of a ring, in as many blocks as it needs.
 ///
 /// In the first block all ranks compare what they think they are doing. If any two differ, each
 /// rank finds one that differs from itself: then all tell their notes, and fail.

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 
@@ -36,7 +35,7 @@ Gatherer::Gatherer(std::shared_ptr<Group> group, std::string name)
 }
 
 void Gatherer::require_open() const {
-  if (is_closed_.load()) throw UsageError(text("Gatherer '", name_, "' is closed."));
+  if (is_closed_.load()) throw UsageError("Gatherer '", name_, "' is closed.");
 }
 
 void Gatherer::start(const void* data, std::size_t num_bytes, const CallLabel& label) {
@@ -45,9 +44,9 @@ void Gatherer::start(const void* data, std::size_t num_bytes, const CallLabel& l
   const std::lock_guard lock(mutex_);
   require_open();
   if (request_) {
-    throw UsageError(text("Gatherer '", name_,
-                          "': start() of a step while the one before is not"
-                          " finished. Each step is one start(), then one finish()."));
+    throw UsageError("Gatherer '", name_,
+                     "': start() of a step while the one before is not"
+                     " finished. Each step is one start(), then one finish().");
   }
   const auto own = std::make_shared<std::vector<std::byte>>(begin, begin + num_bytes);
   request_ = group_->start(
@@ -67,7 +66,7 @@ std::shared_ptr<Request> Gatherer::wait_for_request(const char* call, double tim
     request = request_;
   }
   if (!request) {
-    throw UsageError(text("Gatherer '", name_, "': ", call, " without a start() before it."));
+    throw UsageError("Gatherer '", name_, "': ", call, " without a start() before it.");
   }
   request->wait(timeout_s > 0 ? timeout_s : timeout_s_.load(), check_interrupt);
   return request;
@@ -78,7 +77,7 @@ std::shared_ptr<Request> Gatherer::take_request(double timeout_s,
   std::shared_ptr<Request> request = wait_for_request("finish()", timeout_s, check_interrupt);
   const std::lock_guard lock(mutex_);
   if (request_ != request) {
-    throw UsageError(text("Gatherer '", name_, "': finish() by two threads for one step."));
+    throw UsageError("Gatherer '", name_, "': finish() by two threads for one step.");
   }
   request_.reset();
   return request;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
 namespace tnt::comm {

@@ -2,8 +2,6 @@
 
 #include <array>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/communicator/wait.hpp"
 
@@ -108,9 +106,9 @@ void Group::break_and_rethrow(const Descriptor& descriptor) {
     throw;
   } catch (...) {
     const Error cause = Error::current();
-    const Error error(cause.kind(),
-                      text("rank ", abort_state_->world_rank(), ": ", descriptor.describe(),
-                           " of group '", name(), "' cannot be completed: ", cause.what(), "."));
+    const Error error(cause.kind(), "rank ", abort_state_->world_rank(), ": ",
+                      descriptor.describe(), " of group '", name(),
+                      "' cannot be completed: ", cause.what(), ".");
     abort_state_->fail(error);
     throw error;
   }
@@ -156,8 +154,8 @@ Descriptor Group::describe(const Call& call, const CallLabel& label) const {
 
 std::uint32_t Group::require_root(int root) const {
   if (root >= 0 && root < size()) return static_cast<std::uint32_t>(root);
-  throw UsageError(
-      text("`root` must be a rank of the group, in [0, ", size(), "). Received: root=", root, "."));
+  throw UsageError("`root` must be a rank of the group, in [0, ", size(),
+                   "). Received: root=", root, ".");
 }
 
 std::vector<Range> Group::parts_of(std::size_t num_rows, std::size_t row_elements) const {

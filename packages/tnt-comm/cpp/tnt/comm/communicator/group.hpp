@@ -9,9 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rendezvous.hpp"
@@ -25,8 +22,7 @@ namespace tnt::comm {
 
 class Group;
 
-/// What a caller holds for an operation in flight. Keeps group and operation
-/// alive, but not the caller's arrays.
+/// What a caller holds for an operation in flight. Keeps group and operation alive, not the arrays.
 class TNT_COMM_EXPORT Request {
  public:
   Request(std::shared_ptr<Group> group, std::shared_ptr<CollectiveOperation> operation,
@@ -65,8 +61,7 @@ struct Call {
   std::uint64_t shape = 0;       ///< by pack_shape, or pack_row_shape where blocks are gathered
 };
 
-/// Collectives that run one after the other, in the order of the calls: the group's own, or those
-/// of an object on it.
+/// Collectives that run in the order of the calls: the group's own, or those of an object on it.
 struct CallStream {
   std::unique_ptr<Collectives> collectives;
   std::string owner = {};          ///< for messages, such as "Gatherer 'rows'"; "": the group
@@ -102,8 +97,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// Members whose labels differ are in different calls. UsageError before anything is sent.
   std::shared_ptr<Request> start(const Call& call, Driver driver = Driver::engine,
                                  const CallLabel& label = {});
-  /// The same for a caller who waits right away, with a short path for short allreduces. Null if
-  /// it is complete already.
+  /// The same for a caller who waits right away, with a short path for short allreduces. Null if it
+  /// is complete already.
   std::shared_ptr<Request> run(const Call& call, const CallLabel& label = {});
   /// Whether run() of an allreduce returns within microseconds.
   bool is_quick(std::size_t num_bytes) const;
@@ -125,8 +120,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
                                  CallArrays arrays, Driver driver = Driver::engine,
                                  const CallLabel& label = {});
 
-  /// The next creation of an object on this group, and what names its memory: the same
-  /// on all members.
+  /// The next creation of an object on this group, and what names its memory: the same on all
+  /// members.
   std::pair<CreationId, std::string> next_object();
 
   Topology topology() const { return topology_; }

@@ -4,7 +4,6 @@
 #include <ios>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
@@ -37,12 +36,12 @@ void require_valid_ranks(const std::vector<int>& ranks, const Environment& envir
   const bool is_inside =
       !ranks.empty() && is_ascending && ranks.front() >= 0 && ranks.back() < environment.size;
   if (!is_inside) {
-    throw UsageError(text("`ranks` must be ascending, different ranks in [0, ", environment.size,
-                          "). Received: ", describe_ranks(ranks), "."));
+    throw UsageError("`ranks` must be ascending, different ranks in [0, ", environment.size,
+                     "). Received: ", describe_ranks(ranks), ".");
   }
   if (!std::binary_search(ranks.begin(), ranks.end(), environment.rank)) {
-    throw UsageError(text("rank ", environment.rank, " creates a group of ", describe_ranks(ranks),
-                          " and is not one of them. Only members create a group."));
+    throw UsageError("rank ", environment.rank, " creates a group of ", describe_ranks(ranks),
+                     " and is not one of them. Only members create a group.");
   }
 }
 
@@ -70,8 +69,7 @@ class JoinWatch {
   ~JoinWatch() {
     if (rendezvous_) send([this] { rendezvous_->withdraw(id_); });
   }
-  JoinWatch(const JoinWatch&) = delete;
-  JoinWatch& operator=(const JoinWatch&) = delete;
+  JoinWatch(JoinWatch&&) = delete;
 
   /// To be called several times per second, or more often. Throws the failure of another member.
   /// After a long wait: a mismatch error if another member waits for this rank in another call.
@@ -102,10 +100,9 @@ class JoinWatch {
     for (const int member : group_.ranks()) {
       const auto notice = rendezvous_->awaited_by(member);
       if (!notice) continue;
-      const Error error(ErrorKind::mismatch,
-                        text("rank ", member, " creates ", *notice,
-                             ", while another member of it creates ", title_, kCreationRule),
-                        member);
+      const Error error = Error(ErrorKind::mismatch, "rank ", member, " creates ", *notice,
+                                ", while another member of it creates ", title_, kCreationRule)
+                              .caused_by(member);
       rendezvous_->refuse(error.what());
       give_up(error);
     }
@@ -214,9 +211,9 @@ void Group::warn_of_one_level() const {
   const bool is_first_of_ranks = id_.use == 0;
   if (topology_ != Topology::put_only || hosts_.objection.empty()) return;
   if (rank() != 0 || !is_first_of_ranks) return;
-  log_warning(abort_state_->world_rank(),
-              text("group '", name(), "' sends the data of every rank over the network: ",
-                   hosts_.objection, " the ranks of a host would be summed before."));
+  log_warning(abort_state_->world_rank(), "group '", name(),
+              "' sends the data of every rank over the network: ", hosts_.objection,
+              " the ranks of a host would be summed before.");
 }
 
 CallStream Group::create_flat_stream(SegmentSet& segments, std::size_t slot_bytes) {

@@ -5,7 +5,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
@@ -35,13 +34,13 @@ void require_same_creation(Group& group, const std::string& title, const std::st
     const auto other = lines_of(all[member]);
     const auto index =
         static_cast<std::size_t>(std::ranges::mismatch(reference, other).in1 - reference.begin());
-    const Error error(
-        ErrorKind::mismatch,
-        text("The ranks of group '", group.name(), "' do not create the same object: rank ",
-             group.ranks().front(), " creates ", value_at(reference, index), ", rank ",
-             group.ranks()[member], " creates ", value_at(other, index),
-             ". Every rank must build the same model in the same way."),
-        group.ranks()[static_cast<std::size_t>(group.rank()) == member ? 0 : member]);
+    const Error error =
+        Error(ErrorKind::mismatch, "The ranks of group '", group.name(),
+              "' do not create the same object: rank ", group.ranks().front(), " creates ",
+              value_at(reference, index), ", rank ", group.ranks()[member], " creates ",
+              value_at(other, index), ". Every rank must build the same model in the same way.")
+            .caused_by(
+                group.ranks()[static_cast<std::size_t>(group.rank()) == member ? 0 : member]);
     group.abort_state()->fail(error);
     throw error;
   }

@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/shared_regions.hpp"
 #include "tnt/comm/communicator/group.hpp"
@@ -19,8 +17,8 @@
 
 namespace tnt::comm {
 
-/// Places one thing after the other in segments: in another one when the last
-/// has no notifications left.
+/// Places one thing after the other in segments: in another one when the last has no notifications
+/// left.
 class SegmentPlan {
  public:
   struct Place {
@@ -43,8 +41,7 @@ class SegmentPlan {
     return place;
   }
 
-  /// What the segments need, one at least. Never nothing, since that is more than
-  /// some networks can register.
+  /// What the segments need, one at least. Never nothing, which some networks cannot register.
   std::vector<MemoryNeeds> totals() const {
     std::vector<MemoryNeeds> totals = totals_;
     for (MemoryNeeds& total : totals) {
@@ -95,7 +92,7 @@ class SegmentSet {
   std::vector<int> ranks_where(const auto& condition) const {
     std::vector<int> ranks;
     for (int member = 0; member < group_.size(); ++member) {
-      if (condition(member)) ranks.push_back(group_.ranks()[static_cast<std::size_t>(member)]);
+      if (condition(member)) ranks.push_back(at(group_.ranks(), member));
     }
     return ranks;
   }
@@ -143,8 +140,7 @@ class TNT_COMM_EXPORT SharedArray {
   /// Collective among the group, blocking. Mismatch error on all members if their sizes differ.
   SharedArray(Group& group, std::size_t num_bytes);
   ~SharedArray();
-  SharedArray(const SharedArray&) = delete;
-  SharedArray& operator=(const SharedArray&) = delete;
+  SharedArray(SharedArray&&) = delete;
 
   /// 64-byte aligned.
   std::byte* data() const { return segment_->local(); }

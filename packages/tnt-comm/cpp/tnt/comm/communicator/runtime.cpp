@@ -8,10 +8,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <limits>
-#include <numeric>
 #include <thread>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/transport/hierarchical/join.hpp"
@@ -32,11 +30,10 @@ std::shared_ptr<Monitor> make_monitor(const Environment& environment, Transport&
   try {
     monitor->timeline = std::make_unique<Timeline>(environment.rank);
   } catch (const std::bad_alloc&) {
-    const Error error(
-        ErrorKind::comm,
-        text("rank ", environment.rank, ": no memory for the ", kTimelineMiB,
-             " MiB of its timeline. ", advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"),
-             ". Or unset TNT_TIMELINE."));
+    const Error error(ErrorKind::comm, "rank ", environment.rank, ": no memory for the ",
+                      kTimelineMiB, " MiB of its timeline. ",
+                      advice_for_limit(RLIMIT_AS, "address space (ulimit -v)"),
+                      ". Or unset TNT_TIMELINE.");
     transport.leave(PeerState::failed, error.what());
     throw error;
   }
@@ -59,16 +56,6 @@ EngineSettings engine_settings(const Environment& environment, Transport& transp
   return settings;
 }
 
-std::vector<int> all_ranks(int size) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-}  // namespace
-
-namespace {
-
 constexpr int kNumRounds = 16;
 
 std::int64_t of_first_member(Group& group, std::int64_t own) {
@@ -76,6 +63,20 @@ std::int64_t of_first_member(Group& group, std::int64_t own) {
   std::int64_t number = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), number);
   return number;
+}
+
+std::atomic<Runtime*> instance{nullptr};
+std::atomic<bool> was_finalized{false};
+std::mutex creation_mutex;
+
+Runtime& create() {
+  const std::lock_guard lock(creation_mutex);
+  if (Runtime* existing = instance.load()) return *existing;
+  watch_forks();
+  auto* created = new Runtime(world_environment());
+  std::atexit(finalize);
+  instance.store(created);
+  return *created;
 }
 
 }  // namespace
@@ -114,7 +115,8 @@ Runtime::Runtime(const Environment& environment, std::unique_ptr<Transport> tran
 // Without it there is no job, and nothing in which the others could be told apart.
 void Runtime::create_world() {
   try {
-    world_ = Group::create(*this, all_ranks(environment_.size), "world");
+    auto all = ranks_where(environment_.size, [](int) { return true; });
+    world_ = Group::create(*this, std::move(all), "world");
   } catch (...) {
     transport_->leave(PeerState::failed, Error::current().what());
     throw;
@@ -171,9 +173,9 @@ void Runtime::finish() {
   has_failed_ = has_failed_ || error.has_value();
   transport_->leave(error ? PeerState::failed : PeerState::finished,
                     error ? error->what() : failed_creation_);
-  engine_->stop(UsageError(text("rank ", environment_.rank,
-                                ": tnt_comm.finalize() was called; no collective can be started or"
-                                " completed after it.")));
+  engine_->stop(UsageError("rank ", environment_.rank,
+                           ": tnt_comm.finalize() was called; no collective can be started or"
+                           " completed after it."));
   memory_keeper_.reset();  // which the engine has used
   if (monitor_->timeline && !is_timeline_taken_) leave_records();
 }
@@ -192,7 +194,7 @@ void Runtime::leave_records() const {
 }
 
 void Runtime::warn_of_timeline(const std::string& problem) const {
-  log_warning(environment_.rank, text("the timeline (TNT_TIMELINE) is not complete: ", problem));
+  log_warning(environment_.rank, "the timeline (TNT_TIMELINE) is not complete: ", problem);
 }
 
 OtherRanks Runtime::look_at_others() const {
@@ -208,24 +210,6 @@ OtherRanks Runtime::look_at_others() const {
   }
   return others;
 }
-
-namespace {
-
-std::atomic<Runtime*> instance{nullptr};
-std::atomic<bool> was_finalized{false};
-std::mutex creation_mutex;
-
-Runtime& create() {
-  const std::lock_guard lock(creation_mutex);
-  if (Runtime* existing = instance.load()) return *existing;
-  watch_forks();
-  auto* created = new Runtime(world_environment());
-  std::atexit(finalize);
-  instance.store(created);
-  return *created;
-}
-
-}  // namespace
 
 Runtime& runtime() {
   refuse_forked_child();

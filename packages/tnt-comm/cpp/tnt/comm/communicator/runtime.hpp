@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
 #include "tnt/comm/collective/rendezvous.hpp"
@@ -32,8 +31,7 @@ struct OtherRanks {
   bool has_one_failed = false;  ///< or this one
 };
 
-/// Compares this rank's clock with that of the group's first member.
-/// Collective, blocking; some messages.
+/// Compares this rank's clock with that of the first member. Collective, blocking; some messages.
 ///
 /// In each of several rounds all members exchange the time at which they began
 /// the round, and note when they had everything. A message cannot arrive before

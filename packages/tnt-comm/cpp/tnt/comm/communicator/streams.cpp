@@ -2,10 +2,9 @@
 
 #include <functional>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/collective/buckets.hpp"
 #include "tnt/comm/collective/readable_collectives.hpp"
-#include "tnt/comm/collective/rma/allreduce.hpp"
+#include "tnt/comm/collective/rma/buckets.hpp"
 #include "tnt/comm/collective/rma/rma_collectives.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/group_object.hpp"

@@ -8,7 +8,6 @@
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
-#include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
 
@@ -29,8 +28,8 @@ void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& 
 std::unique_ptr<Collectives> make_stream(const Group& group, const OperationContext& context,
                                          const StreamMemory& memory);
 
-/// Memory and operations for buckets, likewise. Collective, blocking; the specs must be the same
-/// on all members.
+/// Memory and operations for buckets, likewise. Collective, blocking; the specs must be the same on
+/// all members.
 std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group, SegmentSet& segments,
                                                              const std::vector<BucketSpec>& specs);
 

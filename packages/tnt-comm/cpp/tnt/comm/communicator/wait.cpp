@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
@@ -25,8 +24,7 @@ class StallWatch {
   ~StallWatch() {
     if (is_reported_) stalls_.end(this);
   }
-  StallWatch(const StallWatch&) = delete;
-  StallWatch& operator=(const StallWatch&) = delete;
+  StallWatch(StallWatch&&) = delete;
 
   /// To be called several times per second.
   void look() {
@@ -78,11 +76,10 @@ void refuse_creations_by_awaited(const Group& group, CollectiveOperation& operat
       const int rank = abort_state.world_rank_of(member);
       const auto notice = rendezvous.awaited_by(rank);
       if (!notice) continue;
-      const Error error(
-          ErrorKind::mismatch,
-          text("rank ", rank, " creates ", *notice, ", while rank ", abort_state.world_rank(),
-               " waits for it in ", operation.title(), kCreationRule),
-          rank);
+      const Error error =
+          Error(ErrorKind::mismatch, "rank ", rank, " creates ", *notice, ", while rank ",
+                abort_state.world_rank(), " waits for it in ", operation.title(), kCreationRule)
+              .caused_by(rank);
       operation.break_group(error);  // before a rank ends that is told the other way
       return rendezvous.refuse(error.what());
     }

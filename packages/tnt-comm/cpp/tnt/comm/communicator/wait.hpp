@@ -6,14 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 #include "tnt/comm/progress/engine.hpp"
 
 namespace tnt::comm {
 
-/// The stalls of one rank that have been reported and last: which wait was
-/// reported, and for which ranks it waits.
+/// The stalls of one rank that were reported and last: which wait, and for which ranks it waits.
 ///
 /// Threads that wait for the same rank at the same time, be it in a hundred
 /// operations, are held up by one stall, which is reported once. Thread-safe.

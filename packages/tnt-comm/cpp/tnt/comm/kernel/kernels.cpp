@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
@@ -104,8 +103,8 @@ const KernelTable& kernels() {
 
 void require_scalable(DType dtype, double factor) {
   if (is_floating(dtype) || factor == 0.0 || factor == 1.0) return;
-  throw UsageError(text("`scale` must be 0 or 1 for dtype ", name_of(dtype),
-                        ", which has no fractions. Received: scale=", factor, "."));
+  throw UsageError("`scale` must be 0 or 1 for dtype ", name_of(dtype),
+                   ", which has no fractions. Received: scale=", factor, ".");
 }
 
 void pack_scaled(void* dst, const void* src, std::size_t count, DType dtype, double factor) {

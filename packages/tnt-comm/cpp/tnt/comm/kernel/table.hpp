@@ -55,9 +55,8 @@ const KernelTable& kernels();
 /// While it lives, this thread computes with subnormal numbers as IEEE 754 says
 /// (section 7.5, gradual underflow), as numpy does.
 ///
-/// Threads of TensorFlow's pools take subnormal operands and results for zeros;
-/// the engine's thread does not. Either may reduce, so without one rule the bits
-/// would depend on which of them was faster.
+/// Threads of TensorFlow's pools take subnormal operands and results for zeros; the engine's thread
+/// does not. Either may reduce, so without one rule the bits would depend on which is faster.
 class GradualUnderflow {
  public:
   GradualUnderflow() : before_(read()) {
@@ -66,8 +65,7 @@ class GradualUnderflow {
   ~GradualUnderflow() {
     if ((before_ & kFlushes) != 0) write(read() | (before_ & kFlushes));
   }
-  GradualUnderflow(const GradualUnderflow&) = delete;
-  GradualUnderflow& operator=(const GradualUnderflow&) = delete;
+  GradualUnderflow(GradualUnderflow&&) = delete;
 
  private:
 #if defined(__x86_64__)

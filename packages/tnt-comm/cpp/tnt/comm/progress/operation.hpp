@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
@@ -25,8 +24,7 @@ enum class Progress {
 ///
 /// Memory is allocated by the constructor, not by advance().
 ///
-/// Threads: calls never overlap, but may come from different threads (the
-/// engine's and those of callers who wait).
+/// Threads: calls never overlap, but come from different threads (the engine's, those who wait).
 class Operation {
  public:
   virtual ~Operation() = default;
@@ -51,23 +49,60 @@ class Operation {
 class Completion {
  public:
   /// True when `count` completions have happened, or an error has.
-  bool has_reached(std::uint32_t count) const;
+  bool has_reached(std::uint32_t count) const {
+    const std::uint32_t word = word_.load(std::memory_order_acquire);
+    return (word & kFailed) != 0 || is_at_least(word, count);
+  }
 
   /// Sleeps until has_reached(count) or the deadline; says which.
-  bool wait_until(std::uint32_t count, Clock::time_point end) const;
+  bool wait_until(std::uint32_t count, Clock::time_point end) const {
+    while (true) {
+      const std::uint32_t word = word_.load(std::memory_order_acquire);
+      if ((word & kFailed) != 0 || is_at_least(word, count)) return true;
+      const auto left = end - Clock::now();
+      if (left <= Clock::duration::zero()) return false;
+      num_sleepers_.fetch_add(1);
+      futex_wait(word_, word, left);
+      num_sleepers_.fetch_sub(1);
+    }
+  }
 
   /// Throws the stored error if the count was not reached before it.
-  void rethrow_unless_completed(std::uint32_t count) const;
+  void rethrow_unless_completed(std::uint32_t count) const {
+    const std::uint32_t word = word_.load(std::memory_order_acquire);
+    if ((word & kFailed) != 0 && !is_at_least(word, count)) error_->raise();
+  }
 
-  void complete();
+  void complete() {
+    // A plain addition would carry into the error bit after 2^31 steps.
+    std::uint32_t word = word_.load(std::memory_order_relaxed);
+    while (!word_.compare_exchange_weak(word, (word & kFailed) | ((word + 1) & ~kFailed))) {
+    }
+    wake();
+  }
 
   /// The first error stays; later ones are ignored.
-  void fail(const Error& error);
+  void fail(const Error& error) {
+    if ((word_.load(std::memory_order_acquire) & kFailed) != 0) return;
+    error_ = error;
+    word_.fetch_or(kFailed);
+    wake();
+  }
 
  private:
   static constexpr std::uint32_t kFailed = 1U << 31;
 
-  void wake();
+  // Shifting out the error bit makes the difference wrap at 2^31, and its sign
+  // tell which of two nearby counts is the older one.
+  static bool is_at_least(std::uint32_t word, std::uint32_t count) {
+    return static_cast<std::int32_t>((word << 1) - (count << 1)) >= 0;
+  }
+
+  // Mostly nobody sleeps: who waits helps first. Who is counted too late for this look finds the
+  // new word.
+  void wake() {
+    if (num_sleepers_.load() != 0) futex_wake_all(word_);
+  }
 
   std::atomic<std::uint32_t> word_{0};                  // count, and kFailed
   mutable std::atomic<std::uint32_t> num_sleepers_{0};  // or about to sleep

@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "tnt/comm/base/array.hpp"
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
@@ -84,8 +83,7 @@ void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segment
 
 // The plan puts tensors back to back, which decides what is fused. In memory each one begins on a
 // cache line of its own: threads that pack different tensors do not disturb each other, and a
-// result can be handed out where it is, to libraries that want 64-byte alignment. The gaps stay
-// zero.
+// result can be handed out in place, to libraries that want 64-byte alignment. The gaps stay zero.
 BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
   const Bucket& bucket = plan.buckets()[index];
   const std::size_t size = size_of(bucket.wire_dtype);
@@ -135,10 +133,10 @@ const TensorSpec& GradientReducer::tensor(std::size_t id) const {
 
 void GradientReducer::require_usable(std::size_t id) const {
   refuse_forked_child();
-  if (is_closed_.load()) throw UsageError(text("GradientReducer '", name_, "' is closed."));
+  if (is_closed_.load()) throw UsageError("GradientReducer '", name_, "' is closed.");
   if (id >= tensors_.size()) {
-    throw UsageError(text("GradientReducer '", name_, "' has tensors 0 to ", tensors_.size(),
-                          " - 1. Received: tensor ", static_cast<std::int64_t>(id), "."));
+    throw UsageError("GradientReducer '", name_, "' has tensors 0 to ", tensors_.size(),
+                     " - 1. Received: tensor ", static_cast<std::int64_t>(id), ".");
   }
 }
 
@@ -148,9 +146,9 @@ void GradientReducer::enter(Tensor& tensor, State from, State to, const char* ca
   constexpr const char* kStates[] = {"not started", "being started by another thread",
                                      "started and not finished",
                                      "being finished by another thread"};
-  throw UsageError(text("GradientReducer '", name_, "': ", call, " of tensor '", tensor.spec.name,
-                        "', which is ", kStates[static_cast<int>(found)],
-                        ". Each step is one start, then one finish, of every tensor."));
+  throw UsageError("GradientReducer '", name_, "': ", call, " of tensor '", tensor.spec.name,
+                   "', which is ", kStates[static_cast<int>(found)],
+                   ". Each step is one start, then one finish, of every tensor.");
 }
 
 GradientReducer::Tensor& GradientReducer::begin_start(std::size_t id, double scale) {
@@ -191,8 +189,8 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
                                  std::shared_ptr<void> owner) {
   require_usable(id);
   if (out == nullptr && tensors_[id]->spec.num_elements > 0) {
-    throw UsageError(text("GradientReducer '", name_, "': start_into of tensor '",
-                          tensors_[id]->spec.name, "' must say where the sum is to be put."));
+    throw UsageError("GradientReducer '", name_, "': start_into of tensor '",
+                     tensors_[id]->spec.name, "' must say where the sum is to be put.");
   }
   Tensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
@@ -254,8 +252,8 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
   finish_by(tensor, "finish", [&] {
     void* target = out != nullptr ? out : tensor.into;
     if (target == nullptr && tensor.spec.num_elements > 0) {
-      throw UsageError(text("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
-                            "' must say where the sum is to be put, since its start did not."));
+      throw UsageError("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
+                       "' must say where the sum is to be put, since its start did not.");
     }
     wait_for_sum(tensor, timeout_s, check_interrupt);
     if (tensor.spec.num_elements > 0) copy_out(tensor, target);

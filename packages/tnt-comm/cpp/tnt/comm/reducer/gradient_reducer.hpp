@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/reducer/plan.hpp"
@@ -93,8 +92,6 @@ class PhaseTrack {
   std::atomic<std::size_t> num_ended_{0};
 };
 
-class PhaseTrack;
-
 /// A result that somebody reads where it was formed, 64-byte aligned. The memory is the
 /// borrower's, also for writing, until the last copy of the view is gone; it keeps the
 /// memory alive, whatever else has been closed. Dropped by any thread.
@@ -102,12 +99,11 @@ using BorrowedView = std::shared_ptr<std::byte>;
 
 /// Sums the same list of tensors over all ranks, step after step.
 ///
-/// start() copies a tensor into its bucket; the last tensor of a bucket sets the bucket's allreduce
-/// going. finish() waits for it and copies the sum out; lend() hands it out where it is.
-/// start_into() spares both copies where a tensor can be summed where it lies: large ones on one
-/// host. Each tensor alternates between start and finish; different tensors in any order and from
-/// any threads. Buckets progress independently of each other, so ranks may start them in different
-/// orders.
+/// start() copies a tensor into its bucket; the last one of a bucket sets its allreduce going.
+/// finish() waits for it and copies the sum out; lend() hands it out where it is. start_into()
+/// spares both copies where a tensor can be summed where it lies: large ones on one host. Each
+/// tensor alternates between start and finish; different tensors in any order and from any threads.
+/// Buckets progress independently of each other, so ranks may start them in different orders.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the plans differ, naming
@@ -139,9 +135,8 @@ class TNT_COMM_EXPORT GradientReducer {
               const InterruptCheck& check_interrupt = {});
 
   /// Like finish, without the copy. Null if the sum cannot be lent: small tensors are cheaper to
-  /// copy, compressed ones must be widened, only the results of one step of a bucket are lent at a
-  /// time, and what start_into() began is its caller's already. The tensor then is as before the
-  /// call: finish() it.
+  /// copy, compressed ones must be widened, results of one step of a bucket are lent at a time, and
+  /// what start_into() began is its caller's already. The tensor then is as before: finish() it.
   BorrowedView lend(std::size_t id, double timeout_s = 0,
                     const InterruptCheck& check_interrupt = {});
 

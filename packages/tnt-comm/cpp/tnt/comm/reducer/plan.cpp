@@ -20,8 +20,8 @@ FusionPlan::FusionPlan(std::vector<TensorSpec> tensors, std::size_t threshold_by
                        std::optional<DType> wire_dtype)
     : tensors_(std::move(tensors)), threshold_bytes_(threshold_bytes), wire_dtype_(wire_dtype) {
   if (wire_dtype && *wire_dtype != DType::float16 && *wire_dtype != DType::bfloat16) {
-    throw UsageError(text("`wire_dtype` must be float16 or bfloat16. Received: wire_dtype='",
-                          name_of(*wire_dtype), "'."));
+    throw UsageError("`wire_dtype` must be float16 or bfloat16. Received: wire_dtype='",
+                     name_of(*wire_dtype), "'.");
   }
   std::size_t num_bytes = 0;
   for (const TensorSpec& tensor : tensors_) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm {
 

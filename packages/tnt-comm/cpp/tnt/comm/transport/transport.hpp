@@ -30,8 +30,7 @@ enum class Senders {
 /// in order, and after everything this sender put or wrote before: who sees the notification sees
 /// the data. Values must grow and fit in 32 bits on transports that say so.
 ///
-/// Threads: put/notify of one (member, id) pair from one thread at a time;
-/// everything else from any thread.
+/// Threads: put/notify of one (member, id) pair from one at a time; everything else from any.
 class Segment {
  public:
   virtual ~Segment() = default;
@@ -42,8 +41,7 @@ class Segment {
   /// This rank's part, 64-byte aligned, zeroed at creation.
   virtual std::byte* local() = 0;
 
-  /// Another member's part, to be read. Only with the capability
-  /// `is_peer_memory_readable`; null otherwise.
+  /// Another member's part, to be read. Null without the capability `is_peer_memory_readable`.
   virtual const std::byte* peer(int member) const = 0;
 
   /// The same, to be written as well. With the same capability; null otherwise.
@@ -134,8 +132,8 @@ struct SegmentRequest {
   std::string purpose = {};           ///< for messages, such as "group 'world'"
   Senders senders = Senders::all;     ///< of each notification of a receiver
 
-  /// Called several times per second, or more often, in a wait for the members;
-  /// may throw to end it.
+  /// Called several times per second, or more often, in a wait for the members; may throw to end
+  /// it.
   std::function<void()> look_around = [] {};
 
   /// What messages call it.

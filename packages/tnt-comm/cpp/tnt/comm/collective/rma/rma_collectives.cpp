@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/exchange.hpp"
 
 namespace tnt::comm {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "tnt/comm/collective/collectives.hpp"
-#include "tnt/comm/collective/rma/allreduce.hpp"
+#include "tnt/comm/collective/rma/hierarchical_allreduce.hpp"
 #include "tnt/comm/collective/rma/rma_pipeline.hpp"
 
 namespace tnt::comm {

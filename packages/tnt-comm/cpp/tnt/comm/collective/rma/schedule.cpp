@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "tnt/comm/base/array.hpp"
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/collective/collectives.hpp"
 
 namespace tnt::comm {
@@ -75,8 +73,7 @@ Schedule whole_schedule(const LevelScheme& scheme, int member, int size, std::si
   Schedule schedule;
   schedule.result = areas.work;
   Landing landing{areas.landing, padded(num_bytes)};
-  // Every level writes to a buffer of its own: nothing says yet that the
-  // messages sent from the one before have left.
+  // Every level writes to a buffer of its own: messages from the one before may not have left.
   for (const Level& level : levels_of(size, scheme.radices)) {
     const Range source{schedule.result, schedule.result + num_bytes};
     schedule.rounds.push_back(combining_round(level, member, landing, schedule.rounds.size(),

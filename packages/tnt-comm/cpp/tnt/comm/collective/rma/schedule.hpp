@@ -27,8 +27,7 @@ struct Round {
   std::vector<Message> sends;
   std::vector<Arrival> arrivals;
 
-  /// Places in the own slot, in the order of the sum; none: nothing is
-  /// combined. `target` may be one of them.
+  /// Places in the own slot, in the order of the sum; none: no sum. `target` may be one of them.
   std::vector<std::size_t> operands;
   std::size_t target = 0;
   std::size_t num_bytes = 0;
@@ -93,8 +92,7 @@ struct HostLayout {
   /// Several hosts, several members on each, and branches of the tree.
   bool has_branches = false;
 
-  /// Why there are no branches although some host has several members, and
-  /// what would help. Empty otherwise.
+  /// Why there are no branches although some host has several members, and what helps; or "".
   std::string objection;
 
   int host_of(int member) const { return member / members_per_host; }

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
@@ -18,24 +17,22 @@ namespace {
 
 void require_consistent(const Environment& environment) {
   if (environment.num_nodes == 1 && environment.local_size != environment.size) {
-    throw UsageError(
-        text("The environment contradicts itself: TNT_NUM_NODES=1, but TNT_LOCAL_SIZE=",
-             environment.local_size, " and TNT_SIZE=", environment.size,
-             ". For several hosts set TNT_NUM_NODES and TNT_NODE_RANK."));
+    throw UsageError("The environment contradicts itself: TNT_NUM_NODES=1, but TNT_LOCAL_SIZE=",
+                     environment.local_size, " and TNT_SIZE=", environment.size,
+                     ". For several hosts set TNT_NUM_NODES and TNT_NODE_RANK.");
   }
   if (environment.num_nodes > 1 && environment.transport == "shm") {
     throw UsageError(
-        text("TNT_TRANSPORT='shm' connects the ranks of one host, but the job has"
-             " ranks on several (TNT_NUM_NODES=",
-             environment.num_nodes, "). Use TNT_TRANSPORT=auto, gpi2 or ucx."));
+        "TNT_TRANSPORT='shm' connects the ranks of one host, but the job has"
+        " ranks on several (TNT_NUM_NODES=",
+        environment.num_nodes, "). Use TNT_TRANSPORT=auto, gpi2 or ucx.");
   }
   const int first = environment.rank - environment.local_rank;
   if (first < 0 || first + environment.local_size > environment.size) {
-    throw UsageError(
-        text("The environment contradicts itself: TNT_LOCAL_RANK=", environment.local_rank,
-             " of TNT_LOCAL_SIZE=", environment.local_size, " and TNT_RANK=", environment.rank,
-             " of TNT_SIZE=", environment.size,
-             ". The ranks of a host are consecutive; TNT_LOCAL_RANK counts them from 0."));
+    throw UsageError("The environment contradicts itself: TNT_LOCAL_RANK=", environment.local_rank,
+                     " of TNT_LOCAL_SIZE=", environment.local_size,
+                     " and TNT_RANK=", environment.rank, " of TNT_SIZE=", environment.size,
+                     ". The ranks of a host are consecutive; TNT_LOCAL_RANK counts them from 0.");
   }
 }
 
@@ -56,7 +53,7 @@ std::unique_ptr<ShmTransport> join_host(const Environment& environment, const De
 BootstrapPlace bootstrap_place(const Environment& environment) {
   const auto require = [](const char* name, bool is_set, const char* what) {
     if (is_set) return;
-    throw UsageError(text("Environment variable ", name, " must be set for UCX: ", what));
+    throw UsageError("Environment variable ", name, " must be set for UCX: ", what);
   };
   require("TNT_RENDEZVOUS", environment.rendezvous.has_value(),
           "host:port, where rank 0 listens for the others. All ranks need the same value.");
@@ -105,10 +102,10 @@ StartNetwork prepare_any(const Environment& environment) {
     return prepare_ucx(std::move(*library), environment);
   }
   throw Error(ErrorKind::comm,
-              text("The ranks are on several hosts, and neither UCX nor GPI-2 was found to connect"
-                   " them. The easiest remedy is `pip install \"tnt-comm[ucx]\"` on all hosts. "
-                   "(UCX: set TNT_UCX_LIBRARY if you have one elsewhere. GPI-2: ",
-                   why_no_gpi2, ")"));
+              "The ranks are on several hosts, and neither UCX nor GPI-2 was found to connect"
+              " them. The easiest remedy is `pip install \"tnt-comm[ucx]\"` on all hosts. "
+              "(UCX: set TNT_UCX_LIBRARY if you have one elsewhere. GPI-2: ",
+              why_no_gpi2, ")");
 }
 
 StartNetwork prepare_network(const Environment& environment) {

@@ -11,8 +11,7 @@
 
 namespace tnt::comm {
 
-/// The ranks of several hosts: those of one host share memory, and a network
-/// transport connects all of them.
+/// The ranks of several hosts: those of one host share memory, and a network connects all of them.
 ///
 /// A segment of members that are on one host is in shared memory, any other one
 /// is the network's. Likewise a rank of this host is known by what the kernel

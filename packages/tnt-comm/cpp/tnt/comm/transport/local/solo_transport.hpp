@@ -24,8 +24,7 @@ class HeapSegment final : public Segment {
     memory_ = static_cast<std::byte*>(memory);
   }
   ~HeapSegment() override { ::munmap(memory_, num_bytes_); }
-  HeapSegment(const HeapSegment&) = delete;
-  HeapSegment& operator=(const HeapSegment&) = delete;
+  HeapSegment(HeapSegment&&) = delete;
 
   int rank() const override { return 0; }
   int size() const override { return 1; }

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -12,14 +13,12 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/peer_table.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 
 namespace tnt::comm {
 
-/// The queues of a device: the first for control messages and heartbeats, the
-/// others for the data of segments.
+/// The queues of a device: the first for control messages and heartbeats, the others for data.
 ///
 /// A full queue is never posted to: GPI-2 would call the receiving rank corrupt. A queue on which
 /// something failed is *spoilt*: its count of requests may be wrong from then on (the TCP device
@@ -43,15 +42,13 @@ class DataQueues {
       const int queue = 1 + static_cast<int>(turn % static_cast<unsigned>(num_data_queues));
       if (!is_spoilt(queue)) return queue;
     }
-    throw Error(ErrorKind::peer_lost,
-                text("rank ", device_.rank(), ": all ", num_data_queues, " queues of ",
-                     device_.name(), " have failed with ranks that were lost."));
+    throw Error(ErrorKind::peer_lost, "rank ", device_.rank(), ": all ", num_data_queues,
+                " queues of ", device_.name(), " have failed with ranks that were lost.");
   }
 
-  bool is_spoilt(int queue) const { return is_spoilt_[static_cast<std::size_t>(queue)].load(); }
+  bool is_spoilt(int queue) const { return at(is_spoilt_, queue).load(); }
 
-  /// Whether `num_requests` can be posted. Some slots stay free for threads that
-  /// ask at the same time.
+  /// Whether `num_requests` can be posted. Some slots stay free for threads that ask at once.
   bool has_room(int queue, std::size_t num_requests) {
     constexpr std::size_t kReserve = 64;
     const auto fits = [&] {
@@ -66,7 +63,7 @@ class DataQueues {
   bool is_idle(int queue) {
     const QueueState state = device_.drain(queue);
     if (state == QueueState::failed) {
-      if (queue != kControl) is_spoilt_[static_cast<std::size_t>(queue)].store(true);
+      if (queue != kControl) at(is_spoilt_, queue).store(true);
       on_failure_();
     }
     return state == QueueState::idle;
@@ -145,19 +142,55 @@ class Mailbox {
 
   /// Collective: makes the control segment known to all ranks.
   Mailbox(RmaDevice& device, SegmentId segment, PeerTable& peers, DataQueues& queues,
-          Handler handler);
+          Handler handler)
+      : device_(device),
+        segment_(segment),
+        peers_(peers),
+        queues_(queues),
+        handler_(std::move(handler)),
+        memory_(device.allocate(segment, place(true, device.size(), 0))),  // of all messages
+        ranks_(static_cast<std::size_t>(device.size())) {
+    const std::size_t num_slots = device_.num_notifications();
+    if (slot(device_.size(), Counter::messages) > num_slots) {
+      throw Error(ErrorKind::comm, device_.name(), " can connect at most ",
+                  num_slots / kNumCounters, " ranks. Received: TNT_SIZE=", device_.size(), ".");
+    }
+    device_.introduce_to_all(segment_);
+  }
 
   /// Appends a message; nothing if the rank is not reachable. Not to itself.
-  void send(int rank, const ControlMessage& message);
+  void send(int rank, const ControlMessage& message) {
+    const std::lock_guard lock(mutex_);
+    if (!peers_.is_reachable(rank)) return;
+    correspondent(rank).waiting.push_back(message);
+    send_to(rank);
+  }
 
   /// Hands what has arrived to the handler, in order, and sends what waits.
-  void exchange();
+  void exchange() {
+    const std::lock_guard lock(mutex_);
+    for (int rank = 0; rank < device_.size(); ++rank) {
+      if (rank == device_.rank()) continue;
+      take_from(rank);
+      send_to(rank);
+    }
+  }
 
   /// Shows these ranks that this one is alive.
-  void beat(const std::vector<int>& ranks);
+  void beat(const std::vector<int>& ranks) {
+    const std::lock_guard lock(mutex_);
+    for (const int rank : ranks) {
+      if (!peers_.is_reachable(rank) || !queues_.has_room(DataQueues::kControl, 1)) continue;
+      announce(rank, Counter::beats, 1);
+    }
+  }
 
   /// Whether all messages to a rank were taken by it.
-  bool is_delivered(int rank) const;
+  bool is_delivered(int rank) const {
+    const std::lock_guard lock(mutex_);
+    const Correspondent& other = at(ranks_, rank);
+    return other.waiting.empty() && other.num_taken_by_it == other.num_sent;
+  }
 
  private:
   static constexpr std::size_t kDepth = 8;
@@ -174,15 +207,85 @@ class Mailbox {
   enum class Counter : std::size_t { messages, taken, beats };
   static constexpr std::size_t kNumCounters = 3;
 
-  Correspondent& correspondent(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
-  std::size_t slot(int sender, Counter which) const;
-  void announce(int rank, Counter which, std::uint64_t value);
-  std::uint64_t poll(int sender, Counter which, std::uint64_t newest, std::uint64_t most);
-  std::size_t place(bool is_outgoing, int rank, std::uint64_t index) const;
+  Correspondent& correspondent(int rank) { return at(ranks_, rank); }
+
+  std::size_t slot(int sender, Counter which) const {
+    return static_cast<std::size_t>(sender) * kNumCounters + static_cast<std::size_t>(which);
+  }
+
+  void announce(int rank, Counter which, std::uint64_t value) {
+    post(rank, [&] {
+      device_.notify(rank, segment_, slot(device_.rank(), which), word_of_counter(value),
+                     DataQueues::kControl);
+    });
+  }
+
+  // A count beyond `most` would make this rank read or send what is not there.
+  std::uint64_t poll(int sender, Counter which, std::uint64_t newest, std::uint64_t most) {
+    const std::uint32_t word = device_.take_notification(segment_, slot(sender, which));
+    const std::uint64_t count = word == 0 ? newest : counter_of_word(word, newest);
+    if (count <= most) return count;
+    throw Error(ErrorKind::comm, "rank ", sender, " counts ", count,
+                " control messages where at most ", most,
+                " can have been sent: what the network delivers is not what that rank has sent.");
+  }
+
+  // Incoming places of all ranks, then outgoing ones.
+  std::size_t place(bool is_outgoing, int rank, std::uint64_t index) const {
+    const auto block = static_cast<std::size_t>(is_outgoing ? device_.size() + rank : rank);
+    return (block * kDepth + index % kDepth) * sizeof(ControlMessage);
+  }
+
+  // The caller may be a thread that has nobody to tell.
   template <typename Function>
-  void post(int rank, Function&& function);
-  void take_from(int rank);
-  void send_to(int rank);
+  void post(int rank, Function&& function) {
+    try {
+      function();
+    } catch (const Error&) {
+      peers_.lost(rank);
+    }
+  }
+
+  void take_from(int rank) {
+    Correspondent& other = correspondent(rank);
+    const std::uint64_t beats = device_.take_notification(segment_, slot(rank, Counter::beats));
+    const std::uint64_t num_messages =
+        poll(rank, Counter::messages, other.num_received, other.num_received + kDepth);
+    if (beats != 0 || num_messages != other.num_received) peers_.heard_from(rank);
+    while (other.num_received < num_messages) {
+      ControlMessage message;
+      std::memcpy(&message, memory_ + place(false, rank, other.num_received), sizeof message);
+      ++other.num_received;  // before, so that one that is refused does not come again and again
+      handler_(rank, message);
+    }
+  }
+
+  void send_to(int rank) {
+    Correspondent& other = correspondent(rank);
+    other.num_taken_by_it = poll(rank, Counter::taken, other.num_taken_by_it, other.num_sent);
+    if (!peers_.is_reachable(rank)) {
+      other.waiting.clear();
+      return;
+    }
+    if (other.num_confirmed != other.num_received && queues_.has_room(DataQueues::kControl, 1)) {
+      announce(rank, Counter::taken, other.num_received);
+      other.num_confirmed = other.num_received;
+    }
+    while (!other.waiting.empty() && other.num_sent < other.num_taken_by_it + kDepth &&
+           queues_.has_room(DataQueues::kControl, 2)) {
+      const std::size_t own_place = place(true, rank, other.num_sent);
+      std::memcpy(memory_ + own_place, &other.waiting.front(), sizeof(ControlMessage));
+      other.waiting.pop_front();
+      const RmaWrite request{.from_segment = segment_,
+                             .from = own_place,
+                             .rank = rank,
+                             .to_segment = segment_,
+                             .to = place(false, device_.rank(), other.num_sent),
+                             .num_bytes = sizeof(ControlMessage)};
+      post(rank, [&] { device_.write(request, DataQueues::kControl); });
+      announce(rank, Counter::messages, ++other.num_sent);
+    }
+  }
 
   RmaDevice& device_;
   SegmentId segment_;

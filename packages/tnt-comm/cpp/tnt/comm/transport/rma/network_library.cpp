@@ -15,17 +15,17 @@
 #include <mutex>
 #include <system_error>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
 
-std::optional<SharedLibrary> find_library(const std::vector<std::string>& paths,
+std::optional<SharedLibrary> find_library(const LibraryNames& names,
+                                          const std::vector<std::string>& paths,
                                           std::string& reasons) {
   for (const std::string& path : paths) {
     // LOCAL: GPI-2 exports names such as list_insert, for example.
     if (void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-      return SharedLibrary{path, handle};
+      return SharedLibrary{path, handle, &names};
     }
     reasons += text(reasons.empty() ? "" : "; ", ::dlerror());
   }
@@ -35,18 +35,18 @@ std::optional<SharedLibrary> find_library(const std::vector<std::string>& paths,
 SharedLibrary open_library(const LibraryNames& names, const std::vector<std::string>& paths,
                            const std::string& stated_path) {
   std::string reasons;
-  if (auto library = find_library(paths, reasons)) return *library;
+  if (auto library = find_library(names, paths, reasons)) return *library;
   const std::string what = stated_path.empty()
                                ? text("No ", names.engine, " library was found")
                                : text(names.variable, "='", stated_path, "' cannot be loaded");
-  throw Error(ErrorKind::comm, text(what, " (", reasons, ").", names.how_to_get));
+  throw Error(ErrorKind::comm, what, " (", reasons, ").", names.how_to_get);
 }
 
-void* address_in(const SharedLibrary& library, const LibraryNames& names, const char* function) {
-  if (void* address = ::dlsym(library.handle, function)) return address;
-  throw Error(ErrorKind::comm,
-              text("The library '", library.path, "' has no function ", function,
-                   ", so it is not a complete ", names.engine, ".", names.how_to_get));
+SharedLibrary::Symbol SharedLibrary::operator[](const char* function) const {
+  if (handle == nullptr) return {nullptr};
+  if (void* address = ::dlsym(handle, function)) return {address};
+  throw Error(ErrorKind::comm, "The library '", path, "' has no function ", function,
+              ", so it is not a complete ", names->engine, ".", names->how_to_get);
 }
 
 std::string folder_of_pkg_config(const char* package) {
@@ -123,10 +123,9 @@ void require_descriptors(const std::string& engine, int rank, int size) {
   if (limit.rlim_cur >= needed) return;
   limit.rlim_cur = limit.rlim_max;
   if (limit.rlim_max >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
-  throw Error(ErrorKind::comm,
-              text("rank ", rank, ": ", engine, " cannot be started among ", size,
-                   " ranks with less than ", needed, " open files. ",
-                   advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), "."));
+  throw Error(ErrorKind::comm, "rank ", rank, ": ", engine, " cannot be started among ", size,
+              " ranks with less than ", needed, " open files. ",
+              advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), ".");
 }
 
 void keep_new_sockets_from_children(const OpenSockets& sockets_before) {

@@ -10,12 +10,6 @@
 
 namespace tnt::comm {
 
-/// A library of others that is opened when a job needs it, and stays open until the process ends.
-struct SharedLibrary {
-  std::string path;
-  void* handle = nullptr;
-};
-
 /// What messages say of a library.
 struct LibraryNames {
   const char* engine;      ///< such as "UCX"
@@ -23,23 +17,32 @@ struct LibraryNames {
   const char* how_to_get;  ///< a sentence behind a blank
 };
 
+/// A library of others that is opened when a job needs it, and stays open until the process ends.
+struct SharedLibrary {
+  std::string path;
+  void* handle = nullptr;  ///< null: none is open
+  const LibraryNames* names = nullptr;
+
+  struct Symbol {
+    template <typename Function>
+    operator Function*() const {  // NOLINT: it is what it is assigned to
+      return reinterpret_cast<Function*>(address);
+    }
+    void* address;
+  };
+  /// A function of the library. CommError if it has none of that name; null if none is open.
+  Symbol operator[](const char* function) const;
+};
+
 /// The first of these that can be opened. Nothing if there is none, for which `reasons` tells why.
 /// Its names do not meet those of other libraries.
-std::optional<SharedLibrary> find_library(const std::vector<std::string>& paths,
+std::optional<SharedLibrary> find_library(const LibraryNames& names,
+                                          const std::vector<std::string>& paths,
                                           std::string& reasons);
 
 /// The same. CommError if there is none; `stated_path` is the user's, or empty.
 SharedLibrary open_library(const LibraryNames& names, const std::vector<std::string>& paths,
                            const std::string& stated_path);
-
-/// The address of a function. CommError if the library has none of that name.
-void* address_in(const SharedLibrary& library, const LibraryNames& names, const char* function);
-
-template <typename Function>
-void resolve(const SharedLibrary& library, const LibraryNames& names, const char* name,
-             Function& function) {
-  function = reinterpret_cast<Function>(address_in(library, names, name));
-}
 
 /// The folder of a package's libraries; empty if pkg-config knows none, or is not there.
 std::string folder_of_pkg_config(const char* package);

@@ -11,9 +11,7 @@
 #include <map>
 #include <sstream>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -29,15 +27,10 @@ HostProbe::Answer meaning_of(int error) {
 }
 
 [[noreturn]] void refuse_port(int port) {
-  throw Error(ErrorKind::comm, text("port ", port, " cannot be had (", std::strerror(errno), ")"));
+  throw Error(ErrorKind::comm, "port ", port, " cannot be had (", std::strerror(errno), ")");
 }
 
-// A connection to one rank, which is not waited for.
-TcpSocket begin_connection(const std::vector<SocketAddress>& of_host, int port) {
-  return of_host.empty() ? TcpSocket() : TcpSocket::connecting_to(of_host[0].with_port(port));
-}
-
-// Which are made, when all have been answered or refused, or the time is over.
+// Which connections are made, when all have been answered or refused, or the time is over.
 std::vector<bool> wait_for_answers(std::vector<pollfd> connections) {
   const Deadline deadline(kAnswerTimeS);
   std::vector<bool> is_made(connections.size());
@@ -52,6 +45,15 @@ std::vector<bool> wait_for_answers(std::vector<pollfd> connections) {
     }
   }
   return is_made;
+}
+
+template <typename Value>
+void require(bool is_right, std::size_t rank, const RankLocation& location, const char* variable,
+             const Value& value, const std::string& rule) {
+  if (is_right) return;
+  throw UsageError("The environments of the ranks contradict each other: rank ", rank, " (host ",
+                   location.host, ", pid ", location.pid, ") has ", variable, "=", value, ", but ",
+                   rule, ". All ranks must be started by one launch.");
 }
 
 }  // namespace
@@ -94,8 +96,10 @@ std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int fir
     std::vector<pollfd> connections;
     for (std::size_t rank = begin; rank < end; ++rank) {
       const RankAddress& address = addresses[rank];
+      const std::vector<SocketAddress>& of_host = hosts[address.host];
       const int port = first_port + address.local_rank;
-      sockets.push_back(begin_connection(hosts[address.host], port));
+      sockets.push_back(of_host.empty() ? TcpSocket()
+                                        : TcpSocket::connecting_to(of_host[0].with_port(port)));
       connections.push_back({sockets.back().descriptor(), POLLOUT, 0});
     }
     const std::vector<bool> is_made = wait_for_answers(std::move(connections));
@@ -107,23 +111,9 @@ std::vector<int> absent_ranks(const std::vector<RankAddress>& addresses, int fir
 }
 
 std::string names_of(const std::vector<int>& ranks, const std::vector<RankAddress>& addresses) {
-  return names_of_ranks(ranks, [&](int rank) {
-    return text(rank, " (host ", addresses[static_cast<std::size_t>(rank)].host, ")");
-  });
+  return names_of_ranks(
+      ranks, [&](int rank) { return text(rank, " (host ", at(addresses, rank).host, ")"); });
 }
-
-namespace {
-
-template <typename Value>
-void require(bool is_right, std::size_t rank, const RankLocation& location, const char* variable,
-             const Value& value, const std::string& rule) {
-  if (is_right) return;
-  throw UsageError(text("The environments of the ranks contradict each other: rank ", rank,
-                        " (host ", location.host, ", pid ", location.pid, ") has ", variable, "=",
-                        value, ", but ", rule, ". All ranks must be started by one launch."));
-}
-
-}  // namespace
 
 RankLocation location_of(const Environment& environment, const std::string& engine) {
   std::array<char, 64> host{};
@@ -169,9 +159,9 @@ std::vector<int> nodes_of(const std::vector<RankLocation>& locations) {
   for (std::size_t rank = 0; rank < locations.size(); ++rank) {
     const RankLocation& location = locations[rank];
     if (location.build != first.build) {
-      throw UsageError(text("The ranks run different builds: rank ", rank, " (host ", location.host,
-                            ") has ", location.build, ", and rank 0 (host ", first.host, ") has ",
-                            first.build, ". Install the same versions on all hosts."));
+      throw UsageError("The ranks run different builds: rank ", rank, " (host ", location.host,
+                       ") has ", location.build, ", and rank 0 (host ", first.host, ") has ",
+                       first.build, ". Install the same versions on all hosts.");
     }
     require(location.job_id == first.job_id, rank, location, "TNT_JOB_ID", location.job_id,
             of_first(first.job_id));

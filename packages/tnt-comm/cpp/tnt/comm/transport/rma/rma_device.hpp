@@ -22,8 +22,7 @@ struct RmaWrite {
   std::size_t num_bytes = 0;
 };
 
-/// Asks whether another host is there: a question that its kernel answers whatever
-/// its processes do.
+/// Asks whether another host is there, which its kernel answers whatever its processes do.
 class HostProbe {
  public:
   enum class Answer {

@@ -9,9 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {
@@ -63,7 +61,7 @@ class RmaSegment final : public Segment {
     RmaWrite request;
     request.from_segment = part_.own_id;
     request.rank = world_rank(member);
-    request.to_segment = part_.ids[static_cast<std::size_t>(member)];
+    request.to_segment = at(part_.ids, member);
     for (std::size_t done = 0; done < num_bytes; done += request.num_bytes) {
       request.from = from + done;
       request.to = to + done;
@@ -121,19 +119,18 @@ class RmaSegment final : public Segment {
     }
     wait_for_room(member);
     if (!core_->peers().is_reachable(world_rank(member))) return;
-    (core_->device().*function)(world_rank(member), part_.ids[static_cast<std::size_t>(member)],
-                                slot(rank_, id), word_of_counter(value), queue());
+    (core_->device().*function)(world_rank(member), at(part_.ids, member), slot(rank_, id),
+                                word_of_counter(value), queue());
   }
 
-  int world_rank(int member) const { return request_.members[static_cast<std::size_t>(member)]; }
+  int world_rank(int member) const { return at(request_.members, member); }
 
   std::size_t slot(int sender, NotificationId id) const {
     const auto run = request_.senders == Senders::one ? 0 : static_cast<std::size_t>(sender);
     return run * request_.num_notifications + id;
   }
 
-  // A spoilt queue is left as soon as what was sent through it is out, so that
-  // nothing overtakes it.
+  // A spoilt queue is left when what was sent through it is out, so that nothing overtakes it.
   int queue() {
     int current = queue_.load(std::memory_order_relaxed);
     if (!core_->queues().is_spoilt(current)) return current;
@@ -152,9 +149,8 @@ class RmaSegment final : public Segment {
     const Deadline deadline(core_->timeout_s());
     while (!has_room(member, 1)) {
       if (deadline.is_over()) {
-        throw Error(ErrorKind::timeout,
-                    text("rank ", core_->rank(), ": nothing could be sent to rank ",
-                         world_rank(member), " for ", deadline.timeout_s(), " s."));
+        throw Error(ErrorKind::timeout, "rank ", core_->rank(), ": nothing could be sent to rank ",
+                    world_rank(member), " for ", deadline.timeout_s(), " s.");
       }
       std::this_thread::sleep_for(kPollInterval);
     }
@@ -194,11 +190,80 @@ class SegmentExchange {
   }
 
  private:
-  void require_enough_notifications() const;
-  void meet();
-  RmaSegment::Part allocate();
-  void introduce(SegmentId id);
-  std::vector<SegmentId> gather_ids(SegmentId own_id);
+  void require_enough_notifications() const {
+    const std::size_t needed = request_.num_counters();
+    const std::size_t available = core_->device().num_notifications();
+    if (needed <= available) return;
+    const std::string of_each = request_.senders == Senders::one
+                                    ? ""
+                                    : text(" (", request_.num_notifications, " for each of ",
+                                           request_.members.size(), " ranks)");
+    throw Error(ErrorKind::comm, "rank ", core_->rank(), ": ", request_.title(), " needs ", needed,
+                " notifications", of_each, ", but ", core_->device().name(), " has ", available,
+                " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB).");
+  }
+
+  void meet() {
+    const ControlMessage::Numbers terms = {static_cast<std::int64_t>(request_.num_bytes),
+                                           static_cast<std::int64_t>(request_.num_notifications),
+                                           static_cast<std::int64_t>(request_.members.size())};
+    tell_all({ControlKind::creating, request_.key, terms});
+    wait_for_members([&](int rank) { return !said_by(rank).terms; },
+                     text("create ", request_.title(), " together"));
+    for (const int rank : others_) {
+      if (said_by(rank).terms == terms) continue;
+      throw Error(ErrorKind::mismatch, "rank ", core_->rank(), " creates ", request_.title(),
+                  " with ", request_.num_bytes, " bytes and ", request_.num_notifications,
+                  " notifications among ", request_.members.size(), " ranks, rank ", rank,
+                  " with other numbers: the ranks do not create the same object.");
+    }
+  }
+
+  RmaSegment::Part allocate() {
+    const std::optional<SegmentId> id = core_->segment_ids().take();
+    if (!id) {
+      throw Error(ErrorKind::comm, "rank ", core_->rank(), ": ", request_.title(),
+                  " would be segment number ", RmaDevice::kNumSegments + 1, ", but ",
+                  core_->device().name(), " has ", RmaDevice::kNumSegments,
+                  ". Close reducers and gatherers that are not used any more, or drop groups.");
+    }
+    try {
+      constexpr std::size_t kNeverEmpty = 64;
+      std::byte* memory = core_->device().allocate(*id, request_.num_bytes + kNeverEmpty);
+      own_id_ = id;
+      return {*id, {}, memory};
+    } catch (...) {
+      core_->segment_ids().give_back(*id);
+      throw;
+    }
+  }
+
+  void introduce(SegmentId id) {
+    // A call to a rank that is stopped does not return.
+    DetachableCall call("tnt-comm-intro",
+                        [id, core = core_, others = others_, deadline = deadline_] {
+                          for (const int rank : others)
+                            core->device().introduce(id, rank, deadline);
+                        });
+    try {
+      wait_for_members([&](int) { return !call.has_returned(); },
+                       text("learn of ", request_.title()));
+    } catch (...) {
+      if (!call.has_returned()) own_id_.reset();  // it is in use for ever
+      throw;
+    }
+    call.get();
+  }
+
+  std::vector<SegmentId> gather_ids(SegmentId own_id) {
+    wait_for_members([&](int rank) { return !said_by(rank).part; },
+                     text("allocate ", request_.title()));
+    std::vector<SegmentId> ids;
+    for (const int rank : request_.members) {
+      ids.push_back(rank == core_->rank() ? own_id : *said_by(rank).part);
+    }
+    return ids;
+  }
 
   void tell_all(const ControlMessage& message) {
     for (const int rank : others_) core_->mailbox().send(rank, message);
@@ -216,82 +281,6 @@ class SegmentExchange {
   std::vector<int> others_;
   std::optional<SegmentId> own_id_;  // when memory is allocated
 };
-
-void SegmentExchange::require_enough_notifications() const {
-  const std::size_t needed = request_.num_counters();
-  const std::size_t available = core_->device().num_notifications();
-  if (needed <= available) return;
-  const std::string of_each = request_.senders == Senders::one
-                                  ? ""
-                                  : text(" (", request_.num_notifications, " for each of ",
-                                         request_.members.size(), " ranks)");
-  throw Error(ErrorKind::comm,
-              text("rank ", core_->rank(), ": ", request_.title(), " needs ", needed,
-                   " notifications", of_each, ", but ", core_->device().name(), " has ", available,
-                   " in a segment. Use fewer, larger buckets (TNT_FUSION_THRESHOLD_KB)."));
-}
-
-void SegmentExchange::meet() {
-  const ControlMessage::Numbers terms = {static_cast<std::int64_t>(request_.num_bytes),
-                                         static_cast<std::int64_t>(request_.num_notifications),
-                                         static_cast<std::int64_t>(request_.members.size())};
-  tell_all({ControlKind::creating, request_.key, terms});
-  wait_for_members([&](int rank) { return !said_by(rank).terms; },
-                   text("create ", request_.title(), " together"));
-  for (const int rank : others_) {
-    if (said_by(rank).terms == terms) continue;
-    throw Error(ErrorKind::mismatch,
-                text("rank ", core_->rank(), " creates ", request_.title(), " with ",
-                     request_.num_bytes, " bytes and ", request_.num_notifications,
-                     " notifications among ", request_.members.size(), " ranks, rank ", rank,
-                     " with other numbers: the ranks do not create the same object."));
-  }
-}
-
-RmaSegment::Part SegmentExchange::allocate() {
-  const std::optional<SegmentId> id = core_->segment_ids().take();
-  if (!id) {
-    throw Error(ErrorKind::comm,
-                text("rank ", core_->rank(), ": ", request_.title(), " would be segment number ",
-                     RmaDevice::kNumSegments + 1, ", but ", core_->device().name(), " has ",
-                     RmaDevice::kNumSegments,
-                     ". Close reducers and gatherers that are not used any more, or drop groups."));
-  }
-  try {
-    constexpr std::size_t kNeverEmpty = 64;
-    std::byte* memory = core_->device().allocate(*id, request_.num_bytes + kNeverEmpty);
-    own_id_ = id;
-    return {*id, {}, memory};
-  } catch (...) {
-    core_->segment_ids().give_back(*id);
-    throw;
-  }
-}
-
-void SegmentExchange::introduce(SegmentId id) {
-  // A call to a rank that is stopped does not return.
-  DetachableCall call("tnt-comm-intro", [id, core = core_, others = others_, deadline = deadline_] {
-    for (const int rank : others) core->device().introduce(id, rank, deadline);
-  });
-  try {
-    wait_for_members([&](int) { return !call.has_returned(); },
-                     text("learn of ", request_.title()));
-  } catch (...) {
-    if (!call.has_returned()) own_id_.reset();  // it is in use for ever
-    throw;
-  }
-  call.get();
-}
-
-std::vector<SegmentId> SegmentExchange::gather_ids(SegmentId own_id) {
-  wait_for_members([&](int rank) { return !said_by(rank).part; },
-                   text("allocate ", request_.title()));
-  std::vector<SegmentId> ids;
-  for (const int rank : request_.members) {
-    ids.push_back(rank == core_->rank() ? own_id : *said_by(rank).part);
-  }
-  return ids;
-}
 
 }  // namespace
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -14,7 +13,6 @@
 #include <mutex>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 
 namespace tnt::comm {
@@ -43,18 +41,17 @@ std::string advice_for(int error_number) {
 }
 
 [[noreturn]] void fail(const std::string& name, const char* action, int error_number) {
-  throw Error(ErrorKind::comm, text("Cannot ", action, " shared memory '", name, "': ",
-                                    std::strerror(error_number), advice_for(error_number), "."));
+  throw Error(ErrorKind::comm, "Cannot ", action, " shared memory '", name,
+              "': ", std::strerror(error_number), advice_for(error_number), ".");
 }
 
 // Whoever has made it, or may write into it, could give this process any values.
 void require_private(const std::string& name, const struct stat& status) {
   const bool is_own = status.st_uid == ::geteuid();
   if (is_own && (status.st_mode & ~kOwnerOnly & 0777) == 0) return;
-  throw Error(ErrorKind::comm,
-              text("Shared memory '", name, "' is not this job's: it ",
-                   is_own ? "can be used by other users" : text("belongs to user ", status.st_uid),
-                   ". Remove it from /dev/shm, or use another TNT_JOB_ID."));
+  throw Error(ErrorKind::comm, "Shared memory '", name, "' is not this job's: it ",
+              is_own ? "can be used by other users" : text("belongs to user ", status.st_uid),
+              ". Remove it from /dev/shm, or use another TNT_JOB_ID.");
 }
 
 std::string advice_for_free_space() {
@@ -145,9 +142,9 @@ bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, Shar
   const std::optional<std::size_t> size = memory.try_open_private(name);
   if (!size || *size == 0) return false;  // not there, or not yet sized
   if (*size != num_bytes) {
-    throw Error(ErrorKind::mismatch,
-                text("Shared memory '", name, "' has ", *size, " bytes where this rank expects ",
-                     num_bytes, ": the ranks do not create the same object, or it is a leftover."));
+    throw Error(ErrorKind::mismatch, "Shared memory '", name, "' has ", *size,
+                " bytes where this rank expects ", num_bytes,
+                ": the ranks do not create the same object, or it is a leftover.");
   }
   memory.map(name, num_bytes);
   result = std::move(memory);
@@ -171,14 +168,9 @@ void SharedMemory::reserve(int rank, std::size_t offset, std::size_t num_bytes) 
         ::posix_fallocate(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(num_bytes));
   }
   if (error == 0) return;
-  throw Error(ErrorKind::comm,
-              text("rank ", rank, ": cannot reserve ", static_cast<double>(size_) / kMiB,
-                   " MiB of shared memory: ", std::strerror(error),
-                   error == EFBIG ? advice_for(error) : advice_for_free_space(), "."));
-}
-
-void SharedMemory::unlink(const std::string& name) noexcept {
-  ::shm_unlink(name.c_str());
+  throw Error(ErrorKind::comm, "rank ", rank, ": cannot reserve ",
+              static_cast<double>(size_) / kMiB, " MiB of shared memory: ", std::strerror(error),
+              error == EFBIG ? advice_for(error) : advice_for_free_space(), ".");
 }
 
 void SharedMemory::swap(SharedMemory& other) noexcept {

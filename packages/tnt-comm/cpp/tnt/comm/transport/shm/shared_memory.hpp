@@ -1,10 +1,10 @@
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <optional>
 #include <string>
-
-#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 
@@ -34,7 +34,6 @@ class SharedMemory {
     return *this;
   }
   ~SharedMemory();
-
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   int descriptor() const { return descriptor_; }
@@ -42,8 +41,7 @@ class SharedMemory {
   /// Makes sure that the range has memory behind it; without this a full /dev/shm would be a SIGBUS
   /// later. Otherwise a CommError of this rank: what was asked for, what is free, what to do.
   void reserve(int rank, std::size_t offset, std::size_t num_bytes) const;
-
-  static void unlink(const std::string& name) noexcept;
+  static void unlink(const std::string& name) noexcept { ::shm_unlink(name.c_str()); }
 
  private:
   // Its size, which is 0 at first; nothing if it does not exist.

@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
 #include "tnt/comm/transport/rma/sockets.hpp"
 
@@ -24,10 +22,7 @@ class Member final : public Bootstrap {
   Member(BootstrapPlace place, const Deadline& deadline)
       : place_(std::move(place)), deadline_(deadline) {
     while (!is_admitted()) wait_to_try_again("the connection was closed");
-    const SocketAddress own = own_address_of(connection_.descriptor());
-    const auto found =
-        place_.interface.empty() ? interface_with(own) : find_interface(place_.interface);
-    interface_ = found ? *found : Interface{.name = "", .address = own};
+    interface_ = interface_of(place_, SocketAddress::of(connection_.descriptor(), ::getsockname));
   }
 
   const Interface& interface() const override { return interface_; }
@@ -59,15 +54,14 @@ class Member final : public Bootstrap {
 
   void wait_to_try_again(const std::string& reason) {
     if (deadline_.is_over()) {
-      throw Error(ErrorKind::timeout,
-                  text("rank ", place_.rank, " could not reach rank 0 at ",
-                       shown(place_.rendezvous), " within ", deadline_.timeout_s(), " s (", reason,
-                       "). Is rank 0 running, and on that host? Does a firewall close the port?"));
+      throw Error(ErrorKind::timeout, "rank ", place_.rank, " could not reach rank 0 at ",
+                  shown(place_.rendezvous), " within ", deadline_.timeout_s(), " s (", reason,
+                  "). Is rank 0 running, and on that host? Does a firewall close the port?");
     }
     if (!has_reported_ && seconds_since(begin_) > place_.stall_report_s) {
       has_reported_ = true;
-      log_warning(place_.rank, text("has waited ", place_.stall_report_s, " s for rank 0 at ",
-                                    shown(place_.rendezvous), " (", reason, ")."));
+      log_warning(place_.rank, "has waited ", place_.stall_report_s, " s for rank 0 at ",
+                  shown(place_.rendezvous), " (", reason, ").");
     }
     check_interrupt();
     std::this_thread::sleep_for(kRetryInterval);
@@ -94,13 +88,12 @@ class Member final : public Bootstrap {
         await_or_end([&] { return stream_->take_raw(kMagic.size() + kNumberBytes); }, "to greet");
     if (!greeting) return false;
     if (!greeting->starts_with(kMagic)) {
-      throw Error(ErrorKind::comm,
-                  text("rank ", place_.rank, ": what listens at ", shown(place_.rendezvous),
-                       " is no rank 0 of this version of tnt-comm."));
+      throw Error(ErrorKind::comm, "rank ", place_.rank, ": what listens at ",
+                  shown(place_.rendezvous), " is no rank 0 of this version of tnt-comm.");
     }
     const std::string number = random_bytes(kNumberBytes);
     const std::string numbers = greeting->substr(kMagic.size()) + number;
-    const std::string rank = in_letters(place_.rank);
+    const std::string rank = in_letters(place_.rank, kRankLetters);
     stream_->send_raw(kMagic);
     stream_->send_raw(number);
     stream_->send_raw(rank);
@@ -109,9 +102,8 @@ class Member final : public Bootstrap {
     if (!proof) return false;
     if (*proof == kRefusal) throw Error(ErrorKind::comm, why_refused());
     if (!are_equal(proof_of(place_, "hub", numbers, rank), *proof)) {
-      throw Error(ErrorKind::comm,
-                  text("rank ", place_.rank, ": what listens at ", shown(place_.rendezvous),
-                       " does not know this job's secret (TNT_JOB_SECRET)."));
+      throw Error(ErrorKind::comm, "rank ", place_.rank, ": what listens at ",
+                  shown(place_.rendezvous), " does not know this job's secret (TNT_JOB_SECRET).");
     }
     stream_->set_key(key_of(place_, numbers));
     return true;
@@ -120,10 +112,9 @@ class Member final : public Bootstrap {
   template <typename Take>
   std::string await(Take&& take, const char* what) {
     if (auto taken = await_or_end(take, what)) return std::move(*taken);
-    throw Error(ErrorKind::peer_lost,
-                text("rank ", place_.rank, " has lost rank 0 at ", shown(place_.rendezvous),
-                     " while the job started. See the output of rank 0."),
-                0);
+    throw Error(ErrorKind::peer_lost, "rank ", place_.rank, " has lost rank 0 at ",
+                shown(place_.rendezvous), " while the job started. See the output of rank 0.")
+        .caused_by(0);
   }
 
   // Nothing if the connection has ended.
@@ -135,9 +126,8 @@ class Member final : public Bootstrap {
       if (!is_open) return std::nullopt;
       // Rank 0, whose time ends about now too, knows who has not come, and says it.
       if (deadline_.is_over() && seconds_since(deadline_.end()) > kGraceS) {
-        throw Error(ErrorKind::timeout,
-                    text("rank ", place_.rank, " waited ", deadline_.timeout_s(),
-                         " s for rank 0 at ", shown(place_.rendezvous), " ", what, "."));
+        throw Error(ErrorKind::timeout, "rank ", place_.rank, " waited ", deadline_.timeout_s(),
+                    " s for rank 0 at ", shown(place_.rendezvous), " ", what, ".");
       }
       check_interrupt();
       const short events = stream_->has_output() ? POLLIN | POLLOUT : POLLIN;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/rma/sockets.hpp"
 
 namespace tnt::comm {

@@ -9,8 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
 #include "tnt/comm/transport/rma/sockets.hpp"
 
@@ -37,14 +35,13 @@ SocketAddress address_to_listen(const BootstrapPlace& place) {
     return find_interface(place.interface).address.with_port(place.rendezvous.port);
   }
   if (addresses.empty()) {
-    throw Error(ErrorKind::comm, text("rank 0: the host of ", shown(place.rendezvous),
-                                      " is not known here. Use the address of this host that the"
-                                      " others reach."));
+    throw Error(ErrorKind::comm, "rank 0: the host of ", shown(place.rendezvous),
+                " is not known here. Use the address of this host that the"
+                " others reach.");
   }
-  throw Error(ErrorKind::comm,
-              text("rank 0: ", shown(place.rendezvous), " is ", addresses[0].host(),
-                   " on its own host, which other hosts cannot reach. Use the address of the"
-                   " network, or set TNT_INTERFACE, the network interface to listen on."));
+  throw Error(ErrorKind::comm, "rank 0: ", shown(place.rendezvous), " is ", addresses[0].host(),
+              " on its own host, which other hosts cannot reach. Use the address of the"
+              " network, or set TNT_INTERFACE, the network interface to listen on.");
 }
 
 /// Rank 0, to which all others connect.
@@ -59,9 +56,7 @@ class Hub final : public Bootstrap {
     if (!listener_.is_open() || ::listen(listener_.descriptor(), SOMAXCONN) != 0) {
       throw Error(ErrorKind::comm, why_not_bound(errno));
     }
-    const auto found =
-        place_.interface.empty() ? interface_with(address_) : find_interface(place_.interface);
-    interface_ = found ? *found : Interface{.name = "", .address = address_};
+    interface_ = interface_of(place_, address_);
   }
 
   const Interface& interface() const override { return interface_; }
@@ -76,9 +71,8 @@ class Hub final : public Bootstrap {
         if (deadline_.is_over()) throw Error(ErrorKind::timeout, absence());
         if (!has_reported && seconds_since(begin) > place_.stall_report_s) {
           has_reported = true;
-          log_warning(
-              0, text("has waited ", place_.stall_report_s, " s for ", names_of_ranks(missing()),
-                      " to come to ", shown(place_.rendezvous), "."));
+          log_warning(0, "has waited ", place_.stall_report_s, " s for ", names_of_ranks(missing()),
+                      " to come to ", shown(place_.rendezvous), ".");
         }
         check_interrupt();
         serve(kLookMs);
@@ -100,7 +94,7 @@ class Hub final : public Bootstrap {
         : connection(std::move(accepted)),
           stream(connection.descriptor(), SignedConnection::End::hub),
           number(random_bytes(kNumberBytes)),
-          address(peer_address_of(connection.descriptor()).host()) {
+          address(SocketAddress::of(connection.descriptor(), ::getpeername).host()) {
       stream.send_raw(kMagic);
       stream.send_raw(number);
     }
@@ -163,10 +157,10 @@ class Hub final : public Bootstrap {
     const auto oldest = oldest_stranger();
     if (oldest == guests_.end() || seconds_since(oldest->begin) < kLeastProofTimeS) return false;
     if (num_dropped_++ == 0) {
-      log_warning(0, text("has no descriptors left for connections to ", shown(place_.rendezvous),
-                          ", and closes the oldest that have not proved that they know this job's"
-                          " secret, the first from ",
-                          oldest->address, ". The limit of open files can be raised (ulimit -n)."));
+      log_warning(0, "has no descriptors left for connections to ", shown(place_.rendezvous),
+                  ", and closes the oldest that have not proved that they know this job's"
+                  " secret, the first from ",
+                  oldest->address, ". The limit of open files can be raised (ulimit -n).");
     }
     guests_.erase(oldest);
     return true;
@@ -209,33 +203,33 @@ class Hub final : public Bootstrap {
   }
 
   void admit(Guest& guest, int rank, const std::string& numbers) {
-    guest.stream.send_raw(bytes_of(proof_of(place_, "hub", numbers, in_letters(rank))));
+    guest.stream.send_raw(
+        bytes_of(proof_of(place_, "hub", numbers, in_letters(rank, kRankLetters))));
     guest.stream.set_key(key_of(place_, numbers));
-    if (rank < 1 || rank >= place_.size || ranks_[static_cast<std::size_t>(rank)] != nullptr) {
-      guest.stream.send(failure_message(
-          Error(ErrorKind::usage,
-                text("rank ", rank, " (", guest.address, ") comes twice to ",
-                     shown(place_.rendezvous), ". Each process needs a TNT_RANK of its own."))));
+    if (rank < 1 || rank >= place_.size || at(ranks_, rank) != nullptr) {
+      guest.stream.send(failure_message(Error(ErrorKind::usage, "rank ", rank, " (", guest.address,
+                                              ") comes twice to ", shown(place_.rendezvous),
+                                              ". Each process needs a TNT_RANK of its own.")));
       guest.stream.advance();
       guest.is_open = false;
       return;
     }
     guest.rank = rank;
-    ranks_[static_cast<std::size_t>(rank)] = &guest;
+    at(ranks_, rank) = &guest;
     guest.stream.advance();
   }
 
   void refuse(Guest& guest) {
     guest.is_open = false;
     if (num_refused_++ >= kMostReports) return;
-    log_warning(0, text("a connection from ", guest.address, " to ", shown(place_.rendezvous),
-                        " did not prove that it knows this job's secret, and was refused."));
+    log_warning(0, "a connection from ", guest.address, " to ", shown(place_.rendezvous),
+                " did not prove that it knows this job's secret, and was refused.");
   }
 
   void take_records() {
     for (int rank = 1; rank < place_.size; ++rank) {
-      Guest* guest = ranks_[static_cast<std::size_t>(rank)];
-      std::optional<std::string>& record = records_[static_cast<std::size_t>(rank)];
+      Guest* guest = at(ranks_, rank);
+      std::optional<std::string>& record = at(records_, rank);
       if (guest == nullptr) continue;
       if (!record) {
         if (const auto message = guest->stream.take(kMostRecordBytes)) record = message->substr(1);
@@ -248,37 +242,32 @@ class Hub final : public Bootstrap {
   [[noreturn]] void throw_lost(const Guest& guest) const {
     std::vector<int> others = missing();
     std::erase(others, *guest.rank);
-    throw Error(ErrorKind::peer_lost,
-                text("rank 0 has lost rank ", *guest.rank, " (", guest.address,
-                     ") while the job started. See the output of that rank.",
-                     others.empty() ? "" : text(" Not there yet: ", names_of_ranks(others), ".")),
-                *guest.rank);
+    throw Error(ErrorKind::peer_lost, "rank 0 has lost rank ", *guest.rank, " (", guest.address,
+                ") while the job started. See the output of that rank.",
+                others.empty() ? "" : text(" Not there yet: ", names_of_ranks(others), "."))
+        .caused_by(*guest.rank);
   }
 
   void send_table() {
     const std::string table = table_of(records_);
     const Digest digest = sha256(table);
-    for (int rank = 1; rank < place_.size; ++rank) {
-      ranks_[static_cast<std::size_t>(rank)]->stream.send(table, bytes_of(digest));
+    for (Guest* guest : ranks_) {
+      if (guest == nullptr) continue;  // rank 0 itself
+      guest->stream.send(table, bytes_of(digest));
+      guest->is_open = guest->stream.advance() || guest->is_open;
     }
     const auto is_unsent = [](const Guest* guest) {
       return guest != nullptr && guest->stream.has_output();
     };
-    for (Guest* guest : ranks_) {
-      if (guest != nullptr) guest->is_open = guest->stream.advance() || guest->is_open;
-    }
     while (std::any_of(ranks_.begin(), ranks_.end(), is_unsent)) {
       for (const Guest* guest : ranks_) {
         if (guest != nullptr && !guest->is_open && is_unsent(guest)) throw_lost(*guest);
       }
       if (deadline_.is_over()) {
-        std::vector<int> late;
-        for (int rank = 1; rank < place_.size; ++rank) {
-          if (is_unsent(ranks_[static_cast<std::size_t>(rank)])) late.push_back(rank);
-        }
-        throw Error(ErrorKind::timeout,
-                    text("rank 0 could not tell ", names_of_ranks(late), " within ",
-                         deadline_.timeout_s(), " s who is there. Are they stopped?"));
+        const auto late =
+            ranks_where(place_.size, [&](int rank) { return is_unsent(at(ranks_, rank)); });
+        throw Error(ErrorKind::timeout, "rank 0 could not tell ", names_of_ranks(late), " within ",
+                    deadline_.timeout_s(), " s who is there. Are they stopped?");
       }
       check_interrupt();
       serve(kLookMs);
@@ -286,11 +275,7 @@ class Hub final : public Bootstrap {
   }
 
   std::vector<int> missing() const {
-    std::vector<int> result;
-    for (int rank = 0; rank < place_.size; ++rank) {
-      if (!records_[static_cast<std::size_t>(rank)]) result.push_back(rank);
-    }
-    return result;
+    return ranks_where(place_.size, [this](int rank) { return !at(records_, rank); });
   }
 
   std::string absence() const {

@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "tnt/comm/base/error.hpp"
-
 namespace tnt::comm {
 namespace {
 
@@ -30,6 +28,9 @@ std::size_t number_in(std::string_view bytes) {
   return result;
 }
 
+constexpr char kFailureLetter = 'f';
+constexpr std::size_t kLengthLetters = 10;
+
 }  // namespace
 
 Digest SignedConnection::signature(End sender, std::uint64_t number,
@@ -44,10 +45,6 @@ void SignedConnection::send(const std::string& text, std::string_view digest) {
   outgoing_ += bytes_of_number(text.size(), kLengthBytes);
   outgoing_ += text;
   outgoing_ += bytes_of(signature(own_, num_sent_++, digest));
-}
-
-void SignedConnection::send(const std::string& text) {
-  send(text, bytes_of(sha256(text)));
 }
 
 bool SignedConnection::advance() {
@@ -90,8 +87,8 @@ std::optional<std::string> SignedConnection::take(std::size_t most_bytes) {
   if (incoming_.size() < kLengthBytes) return std::nullopt;
   const std::size_t num_bytes = number_in(std::string_view(incoming_).substr(0, kLengthBytes));
   if (num_bytes > most_bytes) {
-    throw Error(ErrorKind::comm, text("a message of ", num_bytes, " bytes was announced, where ",
-                                      most_bytes, " are the most"));
+    throw Error(ErrorKind::comm, "a message of ", num_bytes, " bytes was announced, where ",
+                most_bytes, " are the most");
   }
   const std::size_t end = kLengthBytes + num_bytes;
   if (incoming_.size() < end + kSignatureBytes) return std::nullopt;
@@ -104,18 +101,6 @@ std::optional<std::string> SignedConnection::take(std::size_t most_bytes) {
   incoming_.erase(0, end + kSignatureBytes);
   return message;
 }
-
-namespace {
-
-constexpr char kFailureLetter = 'f';
-constexpr std::size_t kLengthLetters = 10;
-
-std::string length_text(std::size_t number) {
-  std::string result = std::to_string(number);
-  return std::string(kLengthLetters - result.size(), '0') + result;
-}
-
-}  // namespace
 
 std::string shown(const HostAndPort& place) {
   const bool is_ipv6 = place.host.find(':') != std::string::npos;
@@ -132,9 +117,14 @@ std::string reason_of(int error, const SocketAddress& address) {
   return std::strerror(error);
 }
 
-std::string in_letters(int rank) {
-  std::string result = std::to_string(rank);
-  return std::string(kRankLetters - result.size(), '0') + result;
+Interface interface_of(const BootstrapPlace& place, const SocketAddress& own) {
+  if (!place.interface.empty()) return find_interface(place.interface);
+  return interface_with(own).value_or(Interface{.name = "", .address = own});
+}
+
+std::string in_letters(std::int64_t number, std::size_t num_letters) {
+  const std::string digits = std::to_string(number);
+  return std::string(num_letters - digits.size(), '0') + digits;
 }
 
 Digest proof_of(const BootstrapPlace& place, std::string_view end, std::string_view numbers,
@@ -151,7 +141,8 @@ std::string key_of(const BootstrapPlace& place, std::string_view numbers) {
 // Each record is behind its length.
 std::string table_of(const std::vector<std::optional<std::string>>& records) {
   std::string result(1, kTableLetter);
-  for (const auto& record : records) (result += length_text(record->size())) += *record;
+  for (const auto& record : records)
+    (result += in_letters(std::ssize(*record), kLengthLetters)) += *record;
   return result;
 }
 
@@ -163,8 +154,7 @@ std::vector<std::string> records_in(std::string_view table, int size) {
     table.remove_prefix(std::min(table.size(), kLengthLetters + num_bytes));
   }
   if (result.size() == static_cast<std::size_t>(size)) return result;
-  throw Error(ErrorKind::comm,
-              text("rank 0 has sent ", result.size(), " records for ", size, " ranks."));
+  throw Error(ErrorKind::comm, "rank 0 has sent ", result.size(), " records for ", size, " ranks.");
 }
 
 std::string failure_message(const Error& error) {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/base/error.hpp"
 #include "tnt/comm/transport/rma/bootstrap/bootstrap.hpp"
 #include "tnt/comm/transport/rma/bootstrap/sha256.hpp"
 
@@ -30,7 +29,7 @@ class SignedConnection {
 
   /// Appends a message. `digest`: of its text.
   void send(const std::string& text, std::string_view digest);
-  void send(const std::string& text);
+  void send(const std::string& text) { send(text, bytes_of(sha256(text))); }
 
   /// Sends and receives what is possible now. False if the connection has ended.
   bool advance();
@@ -39,8 +38,7 @@ class SignedConnection {
   /// The next bytes that are no message, once they are all there.
   std::optional<std::string> take_raw(std::size_t count);
 
-  /// The next message, once it is there. CommError if it is longer than `most_bytes` or its
-  /// signature is wrong.
+  /// The next message, once it is there. CommError if it is too long or its signature is wrong.
   std::optional<std::string> take(std::size_t most_bytes);
 
  private:
@@ -77,10 +75,12 @@ std::string shown(const HostAndPort& place);
 /// Why a socket cannot be had at an address, by its errno.
 std::string reason_of(int error, const SocketAddress& address);
 
-std::string in_letters(int rank);
+/// The one that the place names, or that has this rank's address.
+Interface interface_of(const BootstrapPlace& place, const SocketAddress& own);
 
-/// What an end ("hub" or "member") of a connection proves to know: the secret, for these numbers,
-/// this job and this rank.
+std::string in_letters(std::int64_t number, std::size_t num_letters);
+
+/// What an end ("hub" or "member") proves to know: the secret, for these numbers, job and rank.
 Digest proof_of(const BootstrapPlace& place, std::string_view end, std::string_view numbers,
                 std::string_view rank);
 

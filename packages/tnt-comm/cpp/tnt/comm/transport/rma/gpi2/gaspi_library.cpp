@@ -10,13 +10,8 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <numeric>
 #include <sstream>
-#include <thread>
 #include <utility>
-
-#include "tnt/comm/base/error.hpp"
-#include "tnt/comm/base/waiting.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -49,18 +44,16 @@ std::vector<std::string> candidates(const std::string& stated_path) {
 }
 
 const GaspiLayout& recognise(const GaspiLibrary& library) {
-  GaspiFunctions::Status (*get_version)(float*) = nullptr;
-  resolve(library, kGpi2, "gaspi_version", get_version);
+  GaspiFunctions::Status (*get_version)(float*) = library["gaspi_version"];
   float version = 0;
   get_version(&version);
   for (const GaspiLayout& layout : kGaspiLayouts) {
     if (std::lround(version * 100) == layout.version) return layout;
   }
-  throw Error(ErrorKind::comm,
-              text("The GPI-2 library '", library.path, "' says that it is version ", version,
-                   ". Supported are the versions ", supported_versions(),
-                   ", because the memory layout of its settings differs between versions."
-                   " Install one of these and set TNT_GPI2_LIBRARY to its libGPI2.so."));
+  throw Error(ErrorKind::comm, "The GPI-2 library '", library.path, "' says that it is version ",
+              version, ". Supported are the versions ", supported_versions(),
+              ", because the memory layout of its settings differs between versions."
+              " Install one of these and set TNT_GPI2_LIBRARY to its libGPI2.so.");
 }
 
 constexpr int kStartPortOffset = 256;  // behind the ports of the side channel, one per rank
@@ -85,7 +78,7 @@ struct alignas(8) Config {
 Config read(const GaspiLibrary& library) {
   Config config;
   if (library.functions.config_get(config.bytes.data()) != 0) {
-    throw Error(ErrorKind::comm, text("'", library.path, "' does not tell its settings."));
+    throw Error(ErrorKind::comm, "'", library.path, "' does not tell its settings.");
   }
   return config;
 }
@@ -124,26 +117,75 @@ bool set_tcp_port_in_place(const GaspiLibrary& library, std::uint32_t port) {
   return true;
 }
 
+constexpr std::size_t kLongestPath = 1023;
+constexpr std::size_t kLongestHost = 62;
+constexpr int kMostRanksOfHost = 256;
+// Of a machine file: enough for 65536 ranks whose names are the longest.
+constexpr std::size_t kMostBytes = std::size_t{4} << 20;
+
+void require_host(const std::string& host, int line) {
+  if (host.size() > kLongestHost) {
+    throw UsageError("line ", line, " has ", host.size(), " characters, and GPI-2 reads ",
+                     kLongestHost, ": use a shorter name or the address");
+  }
+  const auto is_visible = [](char letter) { return letter > ' ' && letter < '\x7f'; };
+  if (!std::all_of(host.begin(), host.end(), is_visible)) {
+    throw UsageError("line ", line,
+                     " has blanks, a carriage return or other characters that no host name"
+                     " has: write one host per line and nothing else");
+  }
+}
+
+void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
+                   int other) {
+  if (value && *value == other) return;
+  throw UsageError("The environment contradicts itself: ", name, "=",
+                   value ? std::to_string(*value) : std::string("(not set)"), " and ", other_name,
+                   "=", other, ". For GPI-2 the launcher sets both to the same number.");
+}
+
+// Of a regular file. Anything else could have no end, or no writer, for GPI-2 as well.
+std::string content_of(const std::string& path) {
+  std::string content(kMostBytes + 1, '\0');
+  std::error_code error;  // opening it tells it, too
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status) || is_regular_file(status)) {
+    std::ifstream file(path, std::ios::binary);
+    file.read(content.data(), std::ssize(content));
+    if (!file.is_open() || file.bad()) throw UsageError(std::strerror(errno));
+    content.resize(static_cast<std::size_t>(file.gcount()));
+  }
+  if (content.size() <= kMostBytes) return content;
+  throw UsageError("it must be a regular file of at most ", kMostBytes, " bytes");
+}
+
+std::vector<RankAddress> read_machine_file(const Environment& environment) {
+  const std::string& path = environment.gaspi_machine_file;
+  const auto refuse = [&](const std::string& reason) {
+    throw UsageError("rank ", environment.rank, ": the machine file GASPI_MFILE='", path,
+                     "' cannot be used: ", reason, ".");
+  };
+  if (path.size() > kLongestPath) refuse("its path is too long for GPI-2");
+  std::vector<RankAddress> addresses;
+  try {
+    addresses = parse_machine_file(content_of(path), environment.size);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  const RankAddress& own = at(addresses, environment.rank);
+  if (environment.gaspi_socket != own.local_rank) {
+    refuse(text("its line for this rank is number ", own.local_rank, " of host '", own.host,
+                "' (counted from 0), but GASPI_SOCKET=", environment.gaspi_socket.value_or(0)));
+  }
+  return addresses;
+}
+
 }  // namespace
 
 GaspiLibrary open_gaspi_library(const std::string& stated_path) {
   GaspiLibrary library{open_library(kGpi2, candidates(stated_path), stated_path)};
   library.layout = &recognise(library);
-  GaspiFunctions& functions = library.functions;
-  resolve(library, kGpi2, "gaspi_proc_init", functions.proc_init);
-  resolve(library, kGpi2, "gaspi_barrier", functions.barrier);
-  resolve(library, kGpi2, "gaspi_segment_alloc", functions.segment_alloc);
-  resolve(library, kGpi2, "gaspi_segment_ptr", functions.segment_ptr);
-  resolve(library, kGpi2, "gaspi_segment_delete", functions.segment_delete);
-  resolve(library, kGpi2, "gaspi_segment_register", functions.segment_register);
-  resolve(library, kGpi2, "gaspi_write", functions.write);
-  resolve(library, kGpi2, "gaspi_notify", functions.notify);
-  resolve(library, kGpi2, "gaspi_notify_waitsome", functions.notify_waitsome);
-  resolve(library, kGpi2, "gaspi_notify_reset", functions.notify_reset);
-  resolve(library, kGpi2, "gaspi_wait", functions.wait);
-  resolve(library, kGpi2, "gaspi_queue_size", functions.queue_size);
-  resolve(library, kGpi2, "gaspi_state_vec_get", functions.state_vec_get);
-  resolve(library, kGpi2, "gaspi_config_get", functions.config_get);
+  library.functions = {.from = library};
   return library;
 }
 
@@ -163,12 +205,11 @@ GaspiSettings read_gaspi_settings(const GaspiLibrary& library) {
                             settings.num_notifications >= 1024 && is_port(port) &&
                             (config.number(layout.network) != kEthernet || is_port(tcp_port));
   if (!is_plausible) {
-    throw Error(ErrorKind::comm,
-                text("The settings of '", library.path, "' cannot be those of GPI-2 ", layout.name,
-                     " (queues ", settings.num_queues, ", queue length ", settings.queue_capacity,
-                     ", segments ", settings.num_segments, ", notifications ",
-                     settings.num_notifications, ", port ", port, ", TCP port ", tcp_port,
-                     "). Install a GPI-2 of a supported version as it was released."));
+    throw Error(ErrorKind::comm, "The settings of '", library.path, "' cannot be those of GPI-2 ",
+                layout.name, " (queues ", settings.num_queues, ", queue length ",
+                settings.queue_capacity, ", segments ", settings.num_segments, ", notifications ",
+                settings.num_notifications, ", port ", port, ", TCP port ", tcp_port,
+                "). Install a GPI-2 of a supported version as it was released.");
   }
   return settings;
 }
@@ -202,86 +243,11 @@ void set_gaspi_ports(const GaspiLibrary& library, int first_port) {
     is_set = set_tcp_port_in_place(library, tcp_port);
   }
   if (!is_set) {
-    throw Error(ErrorKind::comm,
-                text("TNT_GPI2_PORT=", first_port, ": '", library.path,
-                     "' does not accept other ports than its own (status ", status,
-                     "). Unset TNT_GPI2_PORT; then only one job at a time can run on a host."));
+    throw Error(ErrorKind::comm, "TNT_GPI2_PORT=", first_port, ": '", library.path,
+                "' does not accept other ports than its own (status ", status,
+                "). Unset TNT_GPI2_PORT; then only one job at a time can run on a host.");
   }
 }
-
-namespace {
-
-using std::chrono::milliseconds;
-
-// GPI-2 knows the deadline, too, and may say more than that it has passed.
-constexpr double kGraceS = 1.0;
-constexpr auto kSearchInterval = std::chrono::seconds(5);
-
-constexpr std::size_t kLongestPath = 1023;
-constexpr std::size_t kLongestHost = 62;
-constexpr int kMostRanksOfHost = 256;
-// Of a machine file: enough for 65536 ranks whose names are the longest.
-constexpr std::size_t kMostBytes = std::size_t{4} << 20;
-
-void require_host(const std::string& host, int line) {
-  if (host.size() > kLongestHost) {
-    throw UsageError(text("line ", line, " has ", host.size(), " characters, and GPI-2 reads ",
-                          kLongestHost, ": use a shorter name or the address"));
-  }
-  const auto is_visible = [](char letter) { return letter > ' ' && letter < '\x7f'; };
-  if (!std::all_of(host.begin(), host.end(), is_visible)) {
-    throw UsageError(text("line ", line,
-                          " has blanks, a carriage return or other characters that no host name"
-                          " has: write one host per line and nothing else"));
-  }
-}
-
-void require_equal(const char* name, const std::optional<int>& value, const char* other_name,
-                   int other) {
-  if (value && *value == other) return;
-  throw UsageError(text("The environment contradicts itself: ", name, "=",
-                        value ? std::to_string(*value) : std::string("(not set)"), " and ",
-                        other_name, "=", other,
-                        ". For GPI-2 the launcher sets both to the same number."));
-}
-
-// Of a regular file. Anything else could have no end, or no writer, for GPI-2 as well.
-std::string content_of(const std::string& path) {
-  std::string content(kMostBytes + 1, '\0');
-  std::error_code error;  // opening it tells it, too
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status) || is_regular_file(status)) {
-    std::ifstream file(path, std::ios::binary);
-    file.read(content.data(), std::ssize(content));
-    if (!file.is_open() || file.bad()) throw UsageError(std::strerror(errno));
-    content.resize(static_cast<std::size_t>(file.gcount()));
-  }
-  if (content.size() <= kMostBytes) return content;
-  throw UsageError(text("it must be a regular file of at most ", kMostBytes, " bytes"));
-}
-
-std::vector<RankAddress> read_machine_file(const Environment& environment) {
-  const std::string& path = environment.gaspi_machine_file;
-  const auto refuse = [&](const std::string& reason) {
-    throw UsageError(text("rank ", environment.rank, ": the machine file GASPI_MFILE='", path,
-                          "' cannot be used: ", reason, "."));
-  };
-  if (path.size() > kLongestPath) refuse("its path is too long for GPI-2");
-  std::vector<RankAddress> addresses;
-  try {
-    addresses = parse_machine_file(content_of(path), environment.size);
-  } catch (const Error& error) {
-    refuse(error.what());
-  }
-  const RankAddress& own = addresses[static_cast<std::size_t>(environment.rank)];
-  if (environment.gaspi_socket != own.local_rank) {
-    refuse(text("its line for this rank is number ", own.local_rank, " of host '", own.host,
-                "' (counted from 0), but GASPI_SOCKET=", environment.gaspi_socket.value_or(0)));
-  }
-  return addresses;
-}
-
-}  // namespace
 
 std::vector<RankAddress> parse_machine_file(const std::string& content, int size) {
   if (!content.empty() && content.back() != '\n') {
@@ -299,14 +265,14 @@ std::vector<RankAddress> parse_machine_file(const std::string& content, int size
     require_host(host, line);
     const int local_rank = num_ranks_of[host]++;
     if (local_rank == kMostRanksOfHost) {
-      throw UsageError(text("GPI-2 has at most ", kMostRanksOfHost, " ranks on a host, and '", host,
-                            "' has more"));
+      throw UsageError("GPI-2 has at most ", kMostRanksOfHost, " ranks on a host, and '", host,
+                       "' has more");
     }
     addresses.push_back({host, local_rank});
   }
   if (addresses.size() != static_cast<std::size_t>(size)) {
-    throw UsageError(text("it has ", addresses.size(), " host(s), and the job ", size,
-                          " rank(s): write the host of every rank on a line of its own"));
+    throw UsageError("it has ", addresses.size(), " host(s), and the job ", size,
+                     " rank(s): write the host of every rank on a line of its own");
   }
   return addresses;
 }
@@ -318,92 +284,15 @@ std::vector<RankAddress> require_gaspi_environment(const Environment& environmen
        {std::pair{"GASPI_SOCKET", environment.gaspi_socket.has_value()},
         std::pair{"GASPI_MFILE", !environment.gaspi_machine_file.empty()}}) {
     if (is_set) continue;
-    throw UsageError(text("rank ", environment.rank, ": the GPI-2 transport needs the variable ",
-                          name, ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
-                          " (number of the rank on its host) and GASPI_MFILE (file with one host",
-                          " name per rank)."));
+    throw UsageError("rank ", environment.rank, ": the GPI-2 transport needs the variable ", name,
+                     ", which the launcher sets: GASPI_RANK, GASPI_NRANKS, GASPI_SOCKET",
+                     " (number of the rank on its host) and GASPI_MFILE (file with one host",
+                     " name per rank).");
   }
   // GPI-2 reads that of rank 0; the others need not have it.
   const std::string& machine_file = environment.gaspi_machine_file;
   if (environment.rank != 0 && ::access(machine_file.c_str(), R_OK) != 0) return {};
   return read_machine_file(environment);
-}
-
-StartWatch::StartWatch(const Environment& environment, std::vector<RankAddress> addresses,
-                       int first_presence_port, const Deadline& deadline)
-    : environment_(environment),
-      deadline_(deadline),
-      presence_(first_presence_port + environment.gaspi_socket.value_or(0)),
-      ended_(environment.job_id, environment.rank),
-      addresses_(std::move(addresses)),
-      first_port_(first_presence_port) {
-  // All would look for all at once in a large job whose start takes long.
-  if (environment.rank != 0 && !addresses_.empty()) addresses_.resize(1);
-}
-
-bool StartWatch::has_returned_in_time(const DetachableCall& call) {
-  while (!call.has_returned()) {
-    ended_.require_running([&] {
-      std::vector<int> all(call.has_returned() ? 0 : static_cast<std::size_t>(environment_.size));
-      std::iota(all.begin(), all.end(), 0);
-      return all;
-    });
-    check_interrupt();
-    search();
-    report();
-    if (deadline_.is_over() && seconds_since(deadline_.end()) > kGraceS) return false;
-    std::this_thread::sleep_for(milliseconds(10));
-  }
-  return true;
-}
-
-// When a wait is long, until others may give up and be gone. It is for messages only: a search for
-// which there is no thread or no memory ends nothing.
-void StartWatch::search() {
-  const bool has_ended = searching_ && searching_->has_returned();
-  const bool is_due = !searching_ && Clock::now() >= next_search_ && !deadline_.is_over();
-  if (!has_ended && (!is_due || addresses_.empty())) return;
-  next_search_ = Clock::now() + kSearchInterval;
-  try {
-    if (has_ended) {
-      searching_->get();
-      absent_ = *found_;
-      searching_.reset();
-    } else {
-      searching_.emplace("tnt-comm-search",
-                         [found = found_, addresses = addresses_, first_port = first_port_] {
-                           *found = absent_ranks(addresses, first_port);
-                         });
-    }
-  } catch (const std::exception&) {
-    searching_.reset();
-  }
-}
-
-// With the first result of a search.
-void StartWatch::report() {
-  if (has_reported_ || seconds_since(begin_) < environment_.start_report_s) return;
-  if (!absent_ && !addresses_.empty()) return;
-  log_warning(environment_.rank, text("has waited ", environment_.start_report_s,
-                                      " s for the other ranks to start GPI-2. ", absence()));
-  has_reported_ = true;
-}
-
-std::string StartWatch::absence() const {
-  if (!absent_) {
-    return text("Check that all ", environment_.size,
-                " ranks were started, and look at their output",
-                environment_.rank == 0 ? "." : "; rank 0 names those that were not started.");
-  }
-  if (!absent_->empty()) {
-    return text("No answer from ", names_of(*absent_, addresses_), " on port ", first_port_,
-                " and those after it: check that they were started, and that"
-                " no firewall is between the hosts.");
-  }
-  if (environment_.rank != 0) return "Rank 0 has come, and names those that have not.";
-  return text("All ", environment_.size,
-              " ranks have come: one may be stopped, or the hosts do not"
-              " reach each other's ports.");
 }
 
 }  // namespace tnt::comm

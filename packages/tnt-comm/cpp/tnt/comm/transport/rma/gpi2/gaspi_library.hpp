@@ -3,15 +3,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tnt/comm/base/environment.hpp"
-#include "tnt/comm/base/process.hpp"
-#include "tnt/comm/base/waiting.hpp"
-#include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/rma/network_library.hpp"
 #include "tnt/comm/transport/rma/rank_location.hpp"
 
@@ -26,30 +21,34 @@ struct GaspiFunctions {
   using Status = int;
   using Time = std::uint64_t;
 
-  Status (*proc_init)(Time);
-  Status (*barrier)(std::uint8_t group, Time);
-  Status (*segment_alloc)(std::uint8_t segment, std::uint64_t num_bytes, int policy);
-  Status (*segment_ptr)(std::uint8_t segment, void** pointer);
-  Status (*segment_delete)(std::uint8_t segment);
-  Status (*segment_register)(std::uint8_t segment, std::uint16_t rank, Time);
+  SharedLibrary from = {};
+
+  Status (*proc_init)(Time) = from["gaspi_proc_init"];
+  Status (*barrier)(std::uint8_t group, Time) = from["gaspi_barrier"];
+  Status (*segment_alloc)(std::uint8_t segment, std::uint64_t num_bytes,
+                          int policy) = from["gaspi_segment_alloc"];
+  Status (*segment_ptr)(std::uint8_t segment, void** pointer) = from["gaspi_segment_ptr"];
+  Status (*segment_delete)(std::uint8_t segment) = from["gaspi_segment_delete"];
+  Status (*segment_register)(std::uint8_t segment, std::uint16_t rank,
+                             Time) = from["gaspi_segment_register"];
   Status (*write)(std::uint8_t from_segment, std::uint64_t from, std::uint16_t rank,
                   std::uint8_t to_segment, std::uint64_t to, std::uint64_t num_bytes,
-                  std::uint8_t queue, Time);
+                  std::uint8_t queue, Time) = from["gaspi_write"];
   // Ids of notifications have 16 bits up to GPI-2 1.5 and 32 bits since 1.6. In
   // a register, and with values below 65536, both are passed alike.
   Status (*notify)(std::uint8_t to_segment, std::uint16_t rank, std::uint32_t id,
-                   std::uint32_t value, std::uint8_t queue, Time);
+                   std::uint32_t value, std::uint8_t queue, Time) = from["gaspi_notify"];
   Status (*notify_waitsome)(std::uint8_t segment, std::uint32_t first_id, std::uint32_t count,
-                            std::uint32_t* id, Time);
-  Status (*notify_reset)(std::uint8_t segment, std::uint32_t id, std::uint32_t* value);
-  Status (*wait)(std::uint8_t queue, Time);
-  Status (*queue_size)(std::uint8_t queue, std::uint32_t* num_requests);
-  Status (*state_vec_get)(int* states);
-  Status (*config_get)(void* config);
+                            std::uint32_t* id, Time) = from["gaspi_notify_waitsome"];
+  Status (*notify_reset)(std::uint8_t segment, std::uint32_t id,
+                         std::uint32_t* value) = from["gaspi_notify_reset"];
+  Status (*wait)(std::uint8_t queue, Time) = from["gaspi_wait"];
+  Status (*queue_size)(std::uint8_t queue, std::uint32_t* num_requests) = from["gaspi_queue_size"];
+  Status (*state_vec_get)(int* states) = from["gaspi_state_vec_get"];
+  Status (*config_get)(void* config) = from["gaspi_config_get"];
 };
 
-/// Where a version of GPI-2 keeps the settings that are used here: byte offsets
-/// in its configuration structure.
+/// Where a version of GPI-2 keeps the settings that are used here: offsets in its configuration.
 struct GaspiLayout {
   int version;  ///< times 100, as gaspi_version() tells it
   const char* name;
@@ -116,39 +115,5 @@ std::vector<RankAddress> parse_machine_file(const std::string& content, int size
 /// GPI-2 needs is not set, or the machine file GASPI_MFILE is not what the job needs. Returns the
 /// addresses in that file; none on ranks that cannot read it, as only rank 0 must.
 std::vector<RankAddress> require_gaspi_environment(const Environment& environment);
-
-/// Waits for the calls that start GPI-2, each of which needs all ranks and may never
-/// return: a rank that is stopped, killed or not started is enough. Knows who has not
-/// come: every rank shows its presence, rank 0 looks for all, the others for rank 0.
-class StartWatch {
- public:
-  /// `addresses` by rank; empty if this rank cannot read the machine file.
-  StartWatch(const Environment& environment, std::vector<RankAddress> addresses,
-             int first_presence_port, const Deadline& deadline);
-
-  /// Until the call has returned, or some time after the deadline; says which. Reports a
-  /// wait that takes long. PeerLostError if a rank has ended, what Ctrl-C throws.
-  bool has_returned_in_time(const DetachableCall& call);
-
-  /// A sentence about who has not come, as far as this rank knows.
-  std::string absence() const;
-
- private:
-  void search();
-  void report();
-
-  Environment environment_;
-  Deadline deadline_;
-  Presence presence_;
-  EndedRanks ended_;
-  Clock::time_point begin_ = Clock::now();
-  std::vector<RankAddress> addresses_;  // of those that are looked for, rank 0 first
-  int first_port_;
-  std::optional<DetachableCall> searching_;
-  std::shared_ptr<std::vector<int>> found_ = std::make_shared<std::vector<int>>();  // by its thread
-  Clock::time_point next_search_ = begin_ + Deadline::to_duration(environment_.stall_report_s);
-  std::optional<std::vector<int>> absent_;  // of the last search
-  bool has_reported_ = false;
-};
 
 }  // namespace tnt::comm

@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tnt/comm/transport/rma/network_library.hpp"
+
 namespace tnt::comm::ucx {
 
 // What is used of UCX' interface (ucp/api/ucp.h), in declarations of our own, so that nothing of
 // UCX is needed to build this library. The structures only grow at their end from version to
-// version, and say by masks which of their fields are set. A test compares all of this with the
-// headers of UCX.
+// version, and say by masks which fields are set. A test compares all of this with UCX' headers.
 
 using Status = std::int8_t;
 inline constexpr Status kOk = 0;
@@ -152,37 +153,52 @@ struct RequestParameters {
 
 /// The functions, with UCX' names without `ucp_`.
 struct Functions {
-  void (*get_version)(unsigned* major, unsigned* minor, unsigned* release);
-  Status (*config_read)(const char* prefix, const char* file, Config** config);
-  Status (*config_modify)(Config* config, const char* name, const char* value);
-  void (*config_release)(Config* config);
+  SharedLibrary from = {};
+
+  void (*get_version)(unsigned* major, unsigned* minor,
+                      unsigned* release) = from["ucp_get_version"];
+  Status (*config_read)(const char* prefix, const char* file,
+                        Config** config) = from["ucp_config_read"];
+  Status (*config_modify)(Config* config, const char* name,
+                          const char* value) = from["ucp_config_modify"];
+  void (*config_release)(Config* config) = from["ucp_config_release"];
   Status (*init_version)(unsigned major, unsigned minor, const ContextParameters* parameters,
-                         const Config* config, Context* context);
-  Status (*worker_create)(Context context, const WorkerParameters* parameters, Worker* worker);
-  Status (*worker_get_address)(Worker worker, Address** address, std::size_t* num_bytes);
-  void (*worker_release_address)(Worker worker, Address* address);
-  Status (*worker_get_efd)(Worker worker, int* descriptor);
-  Status (*worker_arm)(Worker worker);
-  unsigned (*worker_progress)(Worker worker);
-  Status (*worker_set_am_recv_handler)(Worker worker, const HandlerParameters* parameters);
-  Status (*ep_create)(Worker worker, const EndpointParameters* parameters, Endpoint* endpoint);
-  void (*worker_destroy)(Worker worker);
-  void (*cleanup)(Context context);
-  void* (*ep_close_nbx)(Endpoint endpoint, const RequestParameters* parameters);
+                         const Config* config, Context* context) = from["ucp_init_version"];
+  Status (*worker_create)(Context context, const WorkerParameters* parameters,
+                          Worker* worker) = from["ucp_worker_create"];
+  Status (*worker_get_address)(Worker worker, Address** address,
+                               std::size_t* num_bytes) = from["ucp_worker_get_address"];
+  void (*worker_release_address)(Worker worker,
+                                 Address* address) = from["ucp_worker_release_address"];
+  Status (*worker_get_efd)(Worker worker, int* descriptor) = from["ucp_worker_get_efd"];
+  Status (*worker_arm)(Worker worker) = from["ucp_worker_arm"];
+  unsigned (*worker_progress)(Worker worker) = from["ucp_worker_progress"];
+  Status (*worker_set_am_recv_handler)(Worker worker, const HandlerParameters* parameters) =
+      from["ucp_worker_set_am_recv_handler"];
+  Status (*ep_create)(Worker worker, const EndpointParameters* parameters,
+                      Endpoint* endpoint) = from["ucp_ep_create"];
+  void (*worker_destroy)(Worker worker) = from["ucp_worker_destroy"];
+  void (*cleanup)(Context context) = from["ucp_cleanup"];
+  void* (*ep_close_nbx)(Endpoint endpoint,
+                        const RequestParameters* parameters) = from["ucp_ep_close_nbx"];
   void* (*am_send_nbx)(Endpoint endpoint, unsigned id, const void* header, std::size_t header_bytes,
                        const void* data, std::size_t num_bytes,
-                       const RequestParameters* parameters);
-  Status (*mem_map)(Context context, const MemoryParameters* parameters, Memory* memory);
-  Status (*mem_unmap)(Context context, Memory memory);
-  Status (*rkey_pack)(Context context, Memory memory, void** buffer, std::size_t* num_bytes);
-  void (*rkey_buffer_release)(void* buffer);
-  Status (*ep_rkey_unpack)(Endpoint endpoint, const void* buffer, RemoteKey* key);
-  void (*rkey_destroy)(RemoteKey key);
+                       const RequestParameters* parameters) = from["ucp_am_send_nbx"];
+  Status (*mem_map)(Context context, const MemoryParameters* parameters,
+                    Memory* memory) = from["ucp_mem_map"];
+  Status (*mem_unmap)(Context context, Memory memory) = from["ucp_mem_unmap"];
+  Status (*rkey_pack)(Context context, Memory memory, void** buffer,
+                      std::size_t* num_bytes) = from["ucp_rkey_pack"];
+  void (*rkey_buffer_release)(void* buffer) = from["ucp_rkey_buffer_release"];
+  Status (*ep_rkey_unpack)(Endpoint endpoint, const void* buffer,
+                           RemoteKey* key) = from["ucp_ep_rkey_unpack"];
+  void (*rkey_destroy)(RemoteKey key) = from["ucp_rkey_destroy"];
   void* (*put_nbx)(Endpoint endpoint, const void* data, std::size_t num_bytes,
                    std::uint64_t remote_address, RemoteKey key,
-                   const RequestParameters* parameters);
-  void* (*ep_flush_nbx)(Endpoint endpoint, const RequestParameters* parameters);
-  void (*request_free)(void* request);
+                   const RequestParameters* parameters) = from["ucp_put_nbx"];
+  void* (*ep_flush_nbx)(Endpoint endpoint,
+                        const RequestParameters* parameters) = from["ucp_ep_flush_nbx"];
+  void (*request_free)(void* request) = from["ucp_request_free"];
 };
 
 // Of UCX' lower layer (uct/api/uct.h): what kinds of networks a library was built for.
@@ -202,9 +218,13 @@ struct ComponentAttributes {
 
 /// The functions, with UCX' names without `uct_`.
 struct ComponentFunctions {
-  Status (*query_components)(Component** components, unsigned* num_components);
-  Status (*component_query)(Component component, ComponentAttributes* attributes);
-  void (*release_component_list)(Component* components);
+  SharedLibrary from;
+
+  Status (*query_components)(Component** components,
+                             unsigned* num_components) = from["uct_query_components"];
+  Status (*component_query)(Component component,
+                            ComponentAttributes* attributes) = from["uct_component_query"];
+  void (*release_component_list)(Component* components) = from["uct_release_component_list"];
 };
 
 }  // namespace tnt::comm::ucx

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/rma/fingerprint_check.hpp"
+#include "tnt/comm/collective/rma/hierarchical_allreduce.hpp"
+
+namespace tnt::comm {
+
+/// A bucket whose blocks cross a network: what starts its allreduce in every step.
+///
+/// Each bucket has slots and notifications of its own, so it waits for no other one.
+class RmaBucketOperation : public BucketOperation {
+ protected:
+  /// `report`: of all members of the group. `work` belongs to the subclass.
+  RmaBucketOperation(std::shared_ptr<RmaStream> stream, ArrivalReport report, RmaWork& work,
+                     std::string name)
+      : BucketOperation(stream->abort_state, std::move(name)),
+        pipeline_(std::move(stream)),
+        arrival_report_(std::move(report)),
+        work_(work) {}
+
+  const RmaPipeline& pipeline() const { return pipeline_; }
+  bool has_reported(int member) const { return arrival_report_.is_present(member); }
+
+  bool try_begin() final {
+    arrival_report_.begin(current());
+    pipeline_.begin(work_.num_blocks);
+    return true;
+  }
+  Progress advance_step() final {
+    const bool has_moved = pipeline_.advance(work_, true);
+    if (pipeline_.is_done(work_)) {
+      pipeline_.end();
+      return Progress::done;
+    }
+    if (has_moved) return Progress::advanced;
+    arrival_report_.answer_if_waiting();
+    return Progress::pending;
+  }
+  std::vector<int> missing() const final {
+    std::vector<int> members;
+    if (has_begun()) work_.append_missing(members);
+    return members;
+  }
+  std::vector<int> awaited_members() const final { return members_holding_up(); }
+  std::string own_part() const final {
+    return awaits_this_rank() ? BucketOperation::own_part() : std::string(kAwaitsRoom);
+  }
+
+ private:
+  RmaPipeline pipeline_;
+  ArrivalReport arrival_report_;
+  RmaWork& work_;
+};
+
+/// RmaAllreduce of a bucket that is packed into registered memory: packing is the only copy.
+class RmaBucket final : public RmaBucketOperation {
+ public:
+  RmaBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, const MessagePattern& pattern,
+            const BucketSpec& spec)
+      : RmaBucketOperation(std::move(stream), std::move(report), work_, spec.name),
+        work_(pipeline(), pattern, spec.dtype, spec.count) {}
+
+  std::byte* input(std::uint64_t step) override {
+    return pipeline().stream().slot(step * work_.num_blocks);
+  }
+  const std::byte* result(std::uint64_t step) const override {
+    // Blocks of a split exchange come back to where they were; a whole one is never cut.
+    return pipeline().stream().slot(step * work_.num_blocks) + work_.schedule_of(0).result;
+  }
+
+ protected:
+  bool has_made_call(int member) const override {
+    return has_reported(member) || pipeline().has_heard_of(member, work_);
+  }
+
+ private:
+  RmaAllreduce work_;
+};
+
+/// HierarchicalAllreduce of a bucket that is packed where the ranks of the host reach it.
+class HierarchicalBucket final : public RmaBucketOperation {
+ public:
+  HierarchicalBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, HostLevel host,
+                     const MessagePattern& pattern, const BucketSpec& spec)
+      : RmaBucketOperation(std::move(stream), std::move(report), work_, spec.name),
+        work_(pipeline(), {.dtype = spec.dtype, .op = ReduceOp::sum, .count = spec.count},
+              std::move(host), pattern, {}) {}
+
+  std::byte* input(std::uint64_t step) override { return slots().data_of(slots().open(step)); }
+  const std::byte* result(std::uint64_t step) const override {
+    return slots().data_of(slots().slot_of(step));
+  }
+
+ protected:
+  std::shared_ptr<DoubleBuffer> lendable() const override { return work_.host().slots; }
+  void announce(std::uint64_t step) override {
+    // Opened here if a bucket has no tensors, and so nothing to pack.
+    ring().say_packed(step, slots().open(step));
+    ring().post(step);
+  }
+  bool has_made_call(int member) const override {
+    const HostLayout& hosts = work_.host().hosts;
+    const bool is_exchanging = hosts.local_index_of(member) == ring().rank();
+    return has_reported(member) ||
+           (is_exchanging && pipeline().has_heard_of(hosts.host_of(member), work_));
+  }
+
+ private:
+  DoubleBuffer& slots() const { return *work_.host().slots; }
+  SlotRing& ring() const { return *work_.host().ring; }
+
+  HierarchicalAllreduce work_;
+};
+
+}  // namespace tnt::comm
