@@ -15,6 +15,8 @@ from cases import cases
 from packaging.requirements import Requirement
 from run_command import ROOT, run_command, run_once
 
+from tnt_launch.planning.options import make_parser
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -117,6 +119,14 @@ def test_every_option_in_the_documentation_exists():
     }
     assert used
     assert {(page, option) for page, option in used if option not in known} == set()
+
+
+def test_every_option_has_a_row_in_the_reference():
+    actions = make_parser()._actions
+    known = {option for action in actions for option in action.option_strings} - {"-h"}
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`-.*?) \|", page, re.MULTILINE)
+    assert {option for row in rows for option in re.findall(r"`(--?\w[\w-]*)", row)} == known
 
 
 EVERYWHERE = ["*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchmarks/**/*.md"]

@@ -237,7 +237,7 @@ def test_node_0_that_does_not_come_is_named(start, port):
         (["--nnodes", "2", "--node-rank", "0", "--rendezvous", "a"], "it must be host:port"),
         (
             ["--nnodes", "2", "--node-rank", "0", "--rendezvous", "192.0.2.7:1"],
-            "which is no address of this host",
+            "which is not an address of this host",
         ),
         (
             ["--nnodes", "2", "--node-rank", "0", "--rendezvous", "a:1", "-H", "b"],

@@ -189,5 +189,5 @@ def test_more_ranks_than_nodes_cannot_be_pinned_and_fewer_give_a_warning(option)
 
 
 def test_a_missing_numactl_is_named():
-    with pytest.raises(LaunchError, match="the program numactl, which alpha has not"):
+    with pytest.raises(LaunchError, match="the program numactl, which alpha does not have"):
         bound(host(), 2, pin_to_socket=True)

@@ -11,10 +11,10 @@ import pytest
 from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.launch import launch
+from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.grammar import Boolean
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.options import make_spec, parse_arguments
-from tnt_launch.planning.parser import make_parser
+from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.variables import OPTIONS, USER_VARIABLES
 
 HEAVY_MODULES = (

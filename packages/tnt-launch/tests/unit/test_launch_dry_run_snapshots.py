@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.host_facts import HostFacts
-from tnt_launch.planning.options import make_spec, parse_arguments
-from tnt_launch.planning.parser import make_parser
+from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.plan import make_plan
 from tnt_launch.planning.plan_text import render_plan
 from tnt_launch.planning.settings import read_settings

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.options import parse_env_file, parse_export, read_env_file
+from tnt_launch.planning.command_line import parse_env_file, parse_export, read_env_file
 
 NAME = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True)
 VALUE = st.text(st.characters(exclude_characters="\n\r\0", exclude_categories=["Cs"]))
@@ -54,7 +54,7 @@ def test_a_file_is_read_or_named(tmp_path):
     path.write_bytes("\ufeffA=ü\r\nB=2".encode())
     assert read_env_file(str(path), {}) == (("A", "ü"), ("B", "2"))
     path.write_bytes(b"A=\xff")
-    with pytest.raises(LaunchError, match="no text in UTF-8"):
+    with pytest.raises(LaunchError, match="not text in UTF-8"):
         read_env_file(str(path), {})
     with pytest.raises(LaunchError, match="cannot be read: Is a directory"):
         read_env_file(str(tmp_path), {})

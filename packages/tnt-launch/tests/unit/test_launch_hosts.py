@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     with pytest.raises(LaunchError, match=r"none' cannot be read: No such file or directory\.$"):
         read_hostfile(str(tmp_path / "none"))
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(LaunchError, match="no text in UTF-8"):
+    with pytest.raises(LaunchError, match="not text in UTF-8"):
         read_hostfile(str(tmp_path / "binary"))
     with pytest.raises(LaunchError, match="cannot be read"):
         read_hostfile("a\0b")

@@ -24,10 +24,10 @@ from tnt_launch.doctor.report import Finding, Report, Screen
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.launch import plan_on_hosts
 from tnt_launch.hosts.ssh import SshCluster
+from tnt_launch.planning.command_line import hosts_of, read_number_of_ranks, settings_of
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, own_version
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.options import hosts_of, read_number_of_ranks, settings_of
-from tnt_launch.planning.parser import Parser, add_host_options, add_number_of_ranks
+from tnt_launch.planning.options import make_doctor_parser
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, read_settings, settings_and_log
@@ -43,21 +43,6 @@ _LEAST_RANKS = 2
 _HOST = "tarantella.doctor.host"
 _LINKS = "tarantella.doctor.links"
 _NO_MODULE = "No module named"
-
-
-def make_doctor_parser() -> Parser:
-    """Build the parser of the options of `tarantella doctor`. Pure."""
-    parser = Parser(
-        prog="tarantella doctor",
-        description="Check this host, or the hosts of a job and the network between them: a line "
-        "for each check, and what to do about each problem. The exit code is 1 if there is one.",
-        allow_abbrev=False,
-    )
-    add_number_of_ranks(
-        parser, "ranks that a job is to have on each host; tests run with as many (default: 2)"
-    )
-    add_host_options(parser)
-    return parser
 
 
 def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:

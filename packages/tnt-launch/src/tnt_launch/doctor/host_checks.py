@@ -164,9 +164,7 @@ def check_gpus(
         seen = f"{counted(gpus, 'GPU')} found, of which TensorFlow sees {tensorflow['gpus']}"
         if not tensorflow["is_built_for_gpus"]:
             text = f"{seen}: it was built for CPUs alone"
-            remedy = (
-                "Install the package tensorflow in the place of tensorflow-cpu, or give --no-gpu."
-            )
+            remedy = "Install the package tensorflow instead of tensorflow-cpu, or give --no-gpu."
             return Finding("problem", "GPUs", text, remedy)
         remedy = (
             'Install the libraries of its GPUs with `pip install "tensorflow[and-cuda]"`, check '

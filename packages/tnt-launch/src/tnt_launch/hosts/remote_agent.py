@@ -30,7 +30,7 @@ class RemoteAgent(Agent):
         send: Callable[[Frame], None],
         is_secret_known: bool,
     ) -> None:
-        self.has_ended = False  # its host has nothing of the job any more, or is lost
+        self.has_ended = False  # nothing of the job is left on its host, or that is lost
         self._node, self._plan, self._listener = node, plan, listener
         self._job, self._send = job, send
         self._is_secret_known = is_secret_known

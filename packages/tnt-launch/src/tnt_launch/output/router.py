@@ -51,7 +51,7 @@ class SameLines:
         return [*self._complete(line), *self._late(now)]
 
     def forget(self, rank: int) -> list[SharedLine]:
-        """Expect no lines of a rank any more; return those that wait no longer."""
+        """Expect no more lines of a rank; return those that wait no longer."""
         self._expected.discard(rank)
         return [shared for line in list(self._heads) for shared in self._complete(line)]
 
@@ -98,7 +98,7 @@ class SameLines:
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
 LISTED = 3  # ranks that are listed one by one; more are written as ranges
-HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is not read any more
+HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is no longer read
 
 STDOUT, STDERR = 1, 2
 

@@ -72,7 +72,7 @@ class RecordFolder:
         os.rename(part, record.name + _SUFFIX, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def remove(self, record: JobRecord) -> None:
-        """Remove a record; one that is gone is no error."""
+        """Remove a record; one that is gone is not an error."""
         with contextlib.suppress(OSError):
             os.unlink(record.name + _SUFFIX, dir_fd=self._fd)
 
@@ -203,7 +203,7 @@ def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
     path = SHARED_MEMORY / f"tnt-{job_id}-ended-{rank}"
     part = path.with_name(path.name + ".part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    # A text may hold bytes of a file's name that are no text.
+    # A text may hold bytes of a file's name that are not text.
     with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(how)
     os.rename(part, path)

@@ -27,7 +27,7 @@ LAST_S = 1.0
 
 
 class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
-    """Put a pseudo-terminal in the place of stdout, which is a terminal; a context manager."""
+    """Replace stdout by a pseudo-terminal, which is a terminal; a context manager."""
 
     # Rank 0 inherits it, with the size of the terminal, and finds what it expects of one: a
     # progress bar goes on being one. What is written to it is to be read here and passed on.
@@ -53,7 +53,7 @@ class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
             data = os.read(self._main, READ_SIZE)
         except BlockingIOError:
             return True
-        except OSError:  # nobody can write to it any more
+        except OSError:  # nobody can write to it now
             return False
         self.take(data)
         return True
