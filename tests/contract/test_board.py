@@ -9,8 +9,7 @@ import pytest
 
 import tnt_comm.board
 import tnt_comm.failure
-from tnt_launch.output.failure import Failure
-from tnt_launch.running.board import ENTRY, Board, Entry
+from tnt_launch.running.board import ENTRY, Board, Entry, Failure
 
 RANK_1 = {
     "TNT_RANK": "1",

@@ -6,8 +6,7 @@ import struct
 
 import pytest
 
-from tnt_launch.output.failure import Failure
-from tnt_launch.running.board import ENTRY, Board, Entry, from_fields, to_fields
+from tnt_launch.running.board import ENTRY, Board, Entry, Failure, from_fields, to_fields
 
 FAILURE = Failure("ValueError", "no", "/work/train.py", 12, 3, 100.5)
 

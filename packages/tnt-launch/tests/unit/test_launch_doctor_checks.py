@@ -3,6 +3,7 @@
 import pytest
 
 from tnt_launch.doctor.command import failure_of_start
+from tnt_launch.doctor.facts import Fact
 from tnt_launch.doctor.host_checks import (
     HostChecks,
     check_cores,
@@ -24,7 +25,6 @@ from tnt_launch.doctor.network_checks import (
     check_reached,
     check_unreached,
 )
-from tnt_launch.doctor.processes import Fact
 from tnt_launch.numbers import bytes_text, rate_text, seconds_text
 from tnt_launch.planning.addresses import OwnAddress
 

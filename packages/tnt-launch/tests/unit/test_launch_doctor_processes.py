@@ -1,14 +1,12 @@
 """Processes on hosts tell facts, fail, or are ended at the deadline."""
 
 import os
-import selectors
 import sys
 
 import pytest
 
-from tnt_launch.doctor.processes import Fact, Processes
+from tnt_launch.doctor.facts import Fact, collect_facts
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
-from tnt_launch.running.agent import ThisHost
 
 TELL = 'print(\'{"doctor": "begin", "check": "thing"}\', flush=True)\n'
 
@@ -20,15 +18,14 @@ def outcome_of(program, limit_s=60.0, interpreter=sys.executable):
     host = HostPlan("here", os.getcwd(), (RankPlan(0, "here", argv, {"TNT_JOB_ID": job_id}),))
     plan = LaunchPlan(job_id, (host,), 0, False)
     facts, ends, waits = [], [], []
-    with selectors.PollSelector() as selector:
-        processes = Processes(
-            plan,
-            ThisHost(selector),
-            lambda rank, fact: facts.append(fact),
-            lambda rank, why: ends.append(why),
-            lambda: waits.append(None),
-        )
-        processes.run(limit_s)
+    collect_facts(
+        plan,
+        None,
+        lambda rank, fact: facts.append(fact),
+        lambda rank, why: ends.append(why),
+        lambda: waits.append(None),
+        limit_s,
+    )
     assert waits or interpreter != sys.executable
     (why,) = ends
     return facts, why

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tnt_launch.doctor.processes import Fact, FactReader
+from tnt_launch.doctor.facts import Fact, FactReader
 from tnt_launch.doctor.report import Finding, Report, Screen, render, summary
 
 PROBLEM = Finding("problem", "GPUs", "one two three", "Do this, then that.")

@@ -4,9 +4,14 @@ import signal
 
 import pytest
 
-from tnt_launch.output.failure import Failure
-from tnt_launch.output.report import RankEnd, first_failure
-from tnt_launch.running.ending import GRACE_S, LEAVING_S, time_of_end
+from tnt_launch.running.board import Failure
+from tnt_launch.running.ending import (
+    GRACE_S,
+    LEAVING_S,
+    RankEnd,
+    first_failure,
+    time_of_end,
+)
 
 T = 100.0
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tnt_launch.planning.host_facts import HostFacts
-from tnt_launch.planning.plan import make_plan
+from tnt_launch.planning.plan import HostPlan, make_plan
 from tnt_launch.planning.plan_text import render_plan
 from tnt_launch.planning.rank_environment import MachineFile
 from tnt_launch.planning.settings import read_settings
@@ -69,9 +69,13 @@ def test_ports_that_the_user_chose_are_kept():
     assert plan.ranks[0].environment["TNT_GPI2_PORT"] == "15000"
 
 
+def host_with(file):
+    return HostPlan("alpha", "/", (), file)
+
+
 def test_the_file_exists_during_the_job_and_only_for_this_user(tmp_path):
     file = MachineFile(str(tmp_path / "machines"), ("alpha", "alpha", "beta"))
-    with machine_file_written(file):
+    with machine_file_written(host_with(file)):
         assert (tmp_path / "machines").read_text() == "alpha\nalpha\nbeta\n"
         assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o600
     assert not os.path.exists(file.path)
@@ -79,7 +83,7 @@ def test_the_file_exists_during_the_job_and_only_for_this_user(tmp_path):
 
 def test_the_file_is_removed_after_a_failure(tmp_path):
     file = MachineFile(str(tmp_path / "machines"), ("alpha",))
-    with pytest.raises(ZeroDivisionError), machine_file_written(file):
+    with pytest.raises(ZeroDivisionError), machine_file_written(host_with(file)):
         raise ZeroDivisionError
     assert not os.path.exists(file.path)
 
@@ -87,13 +91,14 @@ def test_the_file_is_removed_after_a_failure(tmp_path):
 def test_a_file_of_somebody_else_is_not_touched(tmp_path):
     path = tmp_path / "machines"
     path.write_text("theirs")
-    with pytest.raises(FileExistsError), machine_file_written(MachineFile(str(path), ("alpha",))):
+    plan = host_with(MachineFile(str(path), ("alpha",)))
+    with pytest.raises(FileExistsError), machine_file_written(plan):
         pass
     assert path.read_text() == "theirs"
 
 
 def test_no_file_is_written_without_need():
-    with machine_file_written(None):
+    with machine_file_written(host_with(None)):
         pass
 
 

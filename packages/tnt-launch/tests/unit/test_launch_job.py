@@ -7,15 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tnt_launch.output.failure import Failure
-from tnt_launch.output.report import first_failure
 from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.agent import ThisHost
-from tnt_launch.running.board import Entry
-from tnt_launch.running.ending import GRACE_S, LEAVING_S, time_of_end
+from tnt_launch.running.board import Entry, Failure
+from tnt_launch.running.ending import GRACE_S, LEAVING_S, first_failure, time_of_end
 from tnt_launch.running.job import TERMINATE_S, Job
-from tnt_launch.running.routed_output import JobOutput
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -27,8 +24,8 @@ class FakeAgent:
         self.signals = []
         self.told = {}
 
-    def failures(self):
-        return self.told.items()
+    def failed(self):
+        return {rank: Entry(failure=failure) for rank, failure in self.told.items()}
 
     def reap(self):
         pass
@@ -53,7 +50,7 @@ def job(agent):
     ranks = tuple(RankPlan(rank, "alpha", ("a",), {}) for rank in range(3))
     plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False)
     with selectors.PollSelector() as selector, SignalInbox() as inbox:
-        job = Job(plan, JobOutput(OutputRouter(False)), ThisHost(selector), inbox)
+        job = Job(plan, OutputRouter(False), ThisHost(selector), inbox)
         job._agents = (agent,)
         yield job
 
@@ -204,6 +201,6 @@ def test_a_job_ends_with_the_last_host_that_falls_silent(agent):
     agent.start = lambda: None
     with selectors.PollSelector() as selector, SignalInbox() as inbox:
         hosts = HostsThatAreLost(selector)
-        hosts.job = Job(plan, JobOutput(OutputRouter(False)), hosts, inbox)
+        hosts.job = Job(plan, OutputRouter(False), hosts, inbox)
         hosts.job.run([agent])
     assert [end.why_lost for end in hosts.job.ends] == ["host beta is lost"] * 3

@@ -4,14 +4,9 @@ import signal
 
 import pytest
 
-from tnt_launch.output.failure import Failure
-from tnt_launch.output.report import (
-    RankEnd,
-    exit_text,
-    first_failure,
-    report_failure,
-    shell_exit_code,
-)
+from tnt_launch.running.board import Failure
+from tnt_launch.running.ending import RankEnd, exit_text, first_failure, shell_exit_code
+from tnt_launch.running.report import report_failure
 
 HEAD = "Traceback (most recent call last):\n"
 LOST = Failure("tnt_comm.PeerLostError", "rank 0: lost rank 1", cause_rank=1)

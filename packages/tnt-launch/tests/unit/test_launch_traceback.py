@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tnt_launch.output.traceback_text import exception_line, last_traceback, user_line
+from tnt_launch.running.traceback_text import exception_line, last_traceback, user_line
 
 HEAD = "Traceback (most recent call last):\n"
 OWN = HEAD + "  somewhere\nValueError: no\n"

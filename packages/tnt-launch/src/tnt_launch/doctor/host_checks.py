@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tnt_launch.doctor.processes import Fact
+from tnt_launch.doctor.facts import Fact
 from tnt_launch.doctor.report import Finding, Status
 from tnt_launch.errors import LaunchError
 from tnt_launch.numbers import bytes_text, counted, rate_text, seconds_text

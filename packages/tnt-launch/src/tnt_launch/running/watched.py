@@ -1,75 +1,53 @@
-"""Run one process on each host, which tells facts as lines of JSON, with a deadline for all."""
+"""Run processes that are no ranks of a job, with a deadline, and hand on what they print."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import selectors
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.output.files import Stream
-from tnt_launch.output.report import exit_text
-from tnt_launch.output.stream import LineSplitter, Tail
 from tnt_launch.planning.plan import LaunchPlan
-from tnt_launch.running.agent import Agent, Hosts, Listener, end_together
+from tnt_launch.running.agent import Agent, Hosts, Listener, ThisHost, end_together
 from tnt_launch.running.board import Entry
+from tnt_launch.running.ending import exit_text
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 _LOOK_S = 0.5
 _MOST_LINES = 3
+_MOST_ERRORS = 1 << 16  # bytes of stderr that are kept
 
 
-@dataclass(frozen=True)
-class Fact:
-    """What a process has found."""
-
-    about: str  # `"begin"` if a check begins, `"failure"` if one has failed
-    values: Mapping[str, Any] = field(default_factory=dict)
-
-
-class FactReader:
-    """Cuts what a process writes to stdout into facts."""
-
-    def __init__(self) -> None:
-        self._splitter = LineSplitter()
-
-    def feed(self, data: bytes) -> list[Fact]:
-        """Add bytes and return the facts that are complete now; other lines are left out."""
-        facts = map(_parse, self._splitter.feed(data))
-        return [fact for fact in facts if fact is not None]
+def run_watched(
+    plan: LaunchPlan,
+    hosts: Hosts | None,  # this host alone without them
+    on_output: Callable[[int, bytes], None],  # what a process wrote to stdout
+    on_end: Callable[[int, str], None],  # once for each rank: why it has failed, or nothing
+    on_wait: Callable[[], None],  # now and then while nothing happens
+    limit_s: float,
+) -> None:
+    """Run until all have ended, or for `limit_s`, in the main thread; leave nothing of them."""
+    with contextlib.ExitStack() as stack:
+        if hosts is None:
+            hosts = ThisHost(stack.enter_context(selectors.PollSelector()))
+        _Watched(plan, hosts, on_output, on_end, on_wait).run(limit_s)
 
 
-def _parse(line: bytes) -> Fact | None:
-    try:
-        told = json.loads(line)
-    except ValueError:  # something that a library prints
-        return None
-    kind = told.get("doctor") if isinstance(told, dict) else None
-    if kind == "begin":
-        return Fact("begin", {"check": told["check"]})
-    return Fact(told["about"], told["values"]) if kind == "fact" else None
-
-
-class Processes(Listener):
-    """The processes of a plan, one for each rank; a `Listener`. Not thread-safe."""
-
+class _Watched(Listener):
     def __init__(
         self,
         plan: LaunchPlan,
         hosts: Hosts,
-        on_fact: Callable[[int, Fact], None],
-        on_end: Callable[[int, str], None],  # once for each rank: why it has failed, or nothing
-        on_wait: Callable[[], None],  # now and then while nothing happens
+        on_output: Callable[[int, bytes], None],
+        on_end: Callable[[int, str], None],
+        on_wait: Callable[[], None],
     ) -> None:
         self._plan, self._hosts = plan, hosts
-        self._on_fact, self._on_end, self._on_wait = on_fact, on_end, on_wait
-        ranks = [rank.rank for rank in plan.ranks]
-        self._readers = {rank: FactReader() for rank in ranks}
-        self._errors = {rank: Tail() for rank in ranks}
-        self._running = set(ranks)
+        self._on_output, self._on_end, self._on_wait = on_output, on_end, on_wait
+        self._errors = {rank.rank: bytearray() for rank in plan.ranks}
+        self._running = set(self._errors)
         self._agents: Sequence[Agent] = ()
 
     def run(self, limit_s: float) -> None:
@@ -89,18 +67,18 @@ class Processes(Listener):
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Take what a process wrote."""
         if stream == "stderr":
-            self._errors[rank].feed(data)
-            return
-        for fact in self._readers[rank].feed(data):
-            if rank in self._running:
-                self._on_fact(rank, fact)
+            self._errors[rank] += data
+            del self._errors[rank][:-_MOST_ERRORS]
+        elif rank in self._running:
+            self._on_output(rank, data)
 
     def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Take note that a process has ended."""
         if rank not in self._running:
             return
         self._running.remove(rank)
-        lines = [line for line in self._errors[rank].text().splitlines() if line.strip()]
+        errors = self._errors[rank].decode(errors="replace")
+        lines = [line for line in errors.splitlines() if line.strip()]
         why = why_lost
         if exit_code != 0 and not why:
             why = ": ".join(

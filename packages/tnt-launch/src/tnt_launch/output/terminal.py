@@ -1,4 +1,4 @@
-"""The output of a job: where it goes, from the plan, and a terminal of rank 0's own."""
+"""A terminal of rank 0's own, where what it writes is kept in a file too."""
 
 from __future__ import annotations
 
@@ -11,14 +11,10 @@ import signal
 import termios
 import time
 import tty
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from types import FrameType
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.output.files import OutputFiles
-from tnt_launch.output.router import OutputRouter
-from tnt_launch.planning.plan import LaunchPlan
 
 STDOUT = 1
 READ_SIZE = 1 << 16
@@ -47,7 +43,7 @@ class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
         """Return the descriptor that is readable when something was written."""
         return self._main
 
-    def read(self) -> bool:
+    def advance(self) -> bool:
         """Pass on what was written, and return whether there may be more at some time."""
         try:
             data = os.read(self._main, READ_SIZE)
@@ -67,7 +63,7 @@ class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
         while (left_s := end - time.monotonic()) > 0:
             # What was written last may be on its way; the end of it is an error of reading.
             select.select([self._main], [], [], left_s)
-            if not self.read():
+            if not self.advance():
                 break
         os.close(self._main)
         self._main = -1
@@ -86,40 +82,8 @@ class TerminalCopy(contextlib.AbstractContextManager["TerminalCopy"]):
             fcntl.ioctl(self._main, termios.TIOCSWINSZ, size)
 
 
-@dataclass(frozen=True)
-class JobOutput:
-    """What takes the output of a job."""
-
-    router: OutputRouter
-    # rank 0 writes to it through this, if that is kept in a file too
-    terminal: TerminalCopy | None = None
-
-
-@contextlib.contextmanager
-def routed_output(plan: LaunchPlan) -> Iterator[JobOutput]:
-    """Open what the output of the ranks goes to, for as long as the job runs."""
-    hosts = {rank.rank: rank.host for rank in plan.ranks}
-
-    def make(files: OutputFiles | None = None, terminal: TerminalCopy | None = None) -> JobOutput:
-        fd = None if terminal is None else terminal.terminal
-        level, has_gpus = plan.tensorflow_log_level, plan.gpus_per_node > 0
-        router = OutputRouter(plan.shows_all_output, level, hosts, files, fd, has_gpus)
-        return JobOutput(router, terminal)
-
-    if not plan.output_dir:
-        yield make()
-        return
-    with OutputFiles(plan.output_dir, list(hosts)) as files:
-        if not os.isatty(STDOUT):
-            yield make(files)
-            return
-        with _open_terminal() as terminal:
-            output = make(files, terminal)
-            terminal.take = lambda data: output.router.take(0, "stdout", data, time.monotonic())
-            yield output
-
-
-def _open_terminal() -> TerminalCopy:
+def open_terminal() -> TerminalCopy:
+    """Replace stdout; a LaunchError says that there is no pseudo-terminal."""
     try:
         return TerminalCopy()
     except OSError as error:
