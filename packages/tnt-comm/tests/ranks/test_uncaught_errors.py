@@ -1,9 +1,10 @@
-"""An error that ends the program of a rank is told to the others, and ends its stderr."""
+"""An error that ends the program of a rank is told to the others, and on its stderr."""
 
 import os
 import secrets
 import subprocess
 import sys
+import textwrap
 
 import pytest
 from engines import LOOPBACK, UCX
@@ -94,6 +95,61 @@ except tnt_comm.PeerLostError as error:
 def test_an_error_that_is_caught_or_of_another_process_is_none_of_the_rank(tmp_path, program):
     codes, told = run(tmp_path, program)
     assert codes == [0, 3]
+    assert "has failed" not in "".join(told)
+
+
+EXIT = """
+def leave():
+    try:
+        raise KeyError("found nothing")
+    except KeyError:
+        sys.exit("no such record")
+if rank == 1:
+    leave()
+tnt_comm.barrier()
+"""
+
+
+def test_a_text_to_sys_exit_is_an_error_with_the_line_that_calls_it(tmp_path):
+    codes, (other, own) = run(tmp_path, EXIT)
+    assert codes == [1, 1]
+    *_, told, last = own.splitlines()
+    place = "job.py:11: SystemExit: no such record"
+    assert told == f"tarantella: rank 1 on {os.uname().nodename} has failed: {place}"
+    assert last == "no such record"
+    assert f"which has failed: {place}." in other.splitlines()[-1]
+
+
+def test_a_text_to_sys_exit_after_an_error_of_another_rank_is_a_consequence(tmp_path):
+    program = """
+if rank == 1:
+    raise LookupError
+try:
+    tnt_comm.barrier()
+except tnt_comm.PeerLostError:
+    pass
+sys.exit("cannot go on")
+"""
+    _, (own, _) = run(tmp_path, program)
+    told = "has failed, a consequence of rank 1: job.py:13: SystemExit: cannot go on"
+    assert told in own
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        ("try:\n    sys.exit('no')\nexcept SystemExit as exit:\n    assert exit.code == 'no'", 0),
+        ("try:\n    sys.exit('no')\nexcept SystemExit as exit:\n    exit.code = 4; raise", 4),
+        ("import threading\none = threading.Thread(target=sys.exit, args=['no'])\none.start()", 0),
+        ("if os.fork() == 0:\n    sys.exit('no')\nos.wait()", 0),
+        ("sys.exit()", 0),
+        ("sys.exit((5,))", 5),
+    ],
+    ids=["caught", "another code", "of a thread", "of a fork", "nothing", "a number"],
+)
+def test_what_is_no_exit_with_a_text_is_none_of_the_rank(tmp_path, program, code):
+    codes, told = run(tmp_path, "if rank == 1:\n" + textwrap.indent(program, "    "))
+    assert codes == [0, code]
     assert "has failed" not in "".join(told)
 
 
