@@ -16,8 +16,10 @@ _CHAIN = ("During handling of the above exception", "The above exception was the
 _SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+)(?P<place>, in .*)?')
 _NOT_THE_USERS = re.compile(
-    r"<frozen |/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
+    r"<frozen |__autograph_generated_file"
+    r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
     r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+    r"|\.(pyx|pxd|pxi)$"  # libraries in Cython: their frames have no folder
 )
 
 
