@@ -52,6 +52,9 @@ _KINDS = {
 def read_table(root: Path) -> tuple[list[Variable], list[Variable]]:
     """Return the variables that describe a rank, and the settings."""
     table = tomllib.loads((root / TABLE).read_text(encoding="utf-8"))
+    for one in table["setting"]:
+        if ("group" in one) != ("help" in one) or ("help" in one and "option" not in one):
+            raise SystemExit(f"{TABLE}: {one['name']}: an option needs `option`, `group`, `help`")
     return table["rank"], table["setting"]
 
 

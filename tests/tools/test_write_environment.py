@@ -71,3 +71,13 @@ def test_a_page_without_a_mark_is_refused(tree):
     (tree / write_environment.PAGE).write_text("# Environment variables\n")
     with pytest.raises(SystemExit, match=r"needs one line <!-- \[\[rank\]\]"):
         write_environment.main([str(tree)])
+
+
+@pytest.mark.parametrize("word", ["option", "group", "help"])
+def test_an_option_without_all_that_it_needs_is_refused(tree, word):
+    option = {"option": "--nice", "group": "other", "help": "how much ranks give way"}
+    lines = [f'{name} = "{text}"' for name, text in option.items() if name != word]
+    setting = ["[[setting]]", 'name = "TNT_NICE"', 'type = "integer"', 'doc = ""', "read_by = []"]
+    add(tree, "\n".join(["", *setting, *lines, ""]))
+    with pytest.raises(SystemExit, match="TNT_NICE: an option needs `option`, `group`, `help`"):
+        write_environment.main([str(tree)])
