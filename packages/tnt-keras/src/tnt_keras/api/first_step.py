@@ -13,8 +13,7 @@ import tensorflow as tf
 
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.inputs.master_reader import DrawnByMaster, MasterInput
-from tnt_keras.keras_hooks.class_swap import has_keras_methods
-from tnt_keras.keras_hooks.private import all_layers
+from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.data_check import EndOfData

@@ -15,10 +15,9 @@ from tnt_keras.api.evaluate import Evaluating, SingleBatches
 from tnt_keras.api.fit import Fitting
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import private, private_tensorflow
-from tnt_keras.keras_hooks.class_swap import (
+from tnt_keras.keras_hooks.patch import (
     MixinBase,
     add_mixin,
-    has_keras_methods,
     plain_class,
     signature_of,
     without_mixins,
@@ -100,7 +99,7 @@ class DistributedFunctions(MixinBase):
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
-        if not has_keras_methods(self, f"make_{kind}_function"):
+        if not private.has_keras_methods(self, f"make_{kind}_function"):
             function = _made(self, kind, make)
             step = _on_one_batch(function, is_list=kind == "predict")
         if self.run_eagerly:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.patch import add_mixin, plain_class, replaced, without_mixins
 
 
 class Plain:
