@@ -22,6 +22,7 @@ from tnt_keras.keras_hooks.patch import when_imported
 if TYPE_CHECKING:
     from tnt_comm import Group
     from tnt_keras import callbacks, data, keras, models
+    from tnt_keras.api.former_options import ParallelStrategy, ProbeError
     from tnt_keras.api.model import Model, Sequential
     from tnt_keras.api.step_function import explain, function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         TensorAllreducer,
         TensorBroadcaster,
     )
-    from tnt_keras.process.former_options import ParallelStrategy, ProbeError
     from tnt_keras.process.output import print
     from tnt_keras.process.rank import (
         get_group_master_rank,
@@ -87,8 +87,8 @@ _MODULES = {"callbacks", "data", "keras", "models"}
 _HOME = {
     "Barrier": "legacy.original_names",
     "Model": "api.model",
-    "ParallelStrategy": "process.former_options",
-    "ProbeError": "process.former_options",
+    "ParallelStrategy": "api.former_options",
+    "ProbeError": "api.former_options",
     "Sequential": "api.model",
     **dict.fromkeys(
         ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),

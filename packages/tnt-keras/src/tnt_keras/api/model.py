@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tnt_keras.api.evaluate import Evaluating, SingleBatches
 from tnt_keras.api.fit import Fitting
+from tnt_keras.api.former_options import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.patch import (
@@ -22,15 +23,15 @@ from tnt_keras.keras_hooks.patch import (
     signature_of,
     without_mixins,
 )
-from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
 from tnt_keras.process.framework import (
     check_no_strategy,
     check_not_distributed_otherwise,
+    check_probe,
     class_for_errors,
+    set_up_process,
 )
 from tnt_keras.process.output import is_shown, logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import (

@@ -20,11 +20,9 @@ from tnt_keras.api.function_arguments import (
 from tnt_keras.api.model import Model
 from tnt_keras.api.save import UsedLayers, make_files_whole
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.process.former_options import check_probe
-from tnt_keras.process.framework import check_no_strategy
+from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
 from tnt_keras.process.output import logger, print
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.keras_function import Steps, WholeSteps
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
