@@ -24,7 +24,6 @@ from tnt_keras.restart.container import (
     packed,
     unpacked,
 )
-from tnt_keras.restart.position import Progress
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
 from tnt_keras.step.replicas import (
     array_of,
@@ -39,6 +38,28 @@ from tnt_keras.step.replicas import (
 from tnt_keras.step.signature import Sizes
 
 _GET, _SET = "get_backup_state", "set_backup_state"
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a `fit` has come.
+
+    An execution is one call of the function that Keras makes of a step: one step, or several with
+    `steps_per_execution`.
+    """
+
+    epoch: int = 0  # that runs, or else the next one
+    finished: list[int] = dataclasses.field(default_factory=list)  # executions by epoch
+    executions: int = 0  # so far in the epoch that runs
+    validated: list[int] = dataclasses.field(default_factory=list)  # executions by validation
+    stops: bool = False
+    logs: Any = None  # of the last step of the epoch that runs
+    batch_size: int | None = None  # of the global batch
+
+    @property
+    def is_within_epoch(self) -> bool:
+        """Whether an epoch has begun and not ended."""
+        return self.executions > 0
 
 
 class CallbackState:
@@ -77,9 +98,13 @@ class CallbackState:
         _, state = unpacked(saved)
         if self._has_methods:
             getattr(self._callback, _SET)(state)
-        else:
-            for name, value in state.items():
-                self._set(name, value)
+            return
+        for name, value in state.items():
+            present: Any = getattr(self._callback, name, None)
+            if is_variable(present):
+                present.assign(value)
+            else:
+                setattr(self._callback, name, value)
 
     def _changed(self) -> dict[str, Any]:
         changed = {
@@ -92,18 +117,10 @@ class CallbackState:
             del changed[name]
         return changed
 
-    def _set(self, name: str, value: Any) -> None:
-        present: Any = getattr(self._callback, name, None)
-        if is_variable(present):
-            present.assign(value)
-        else:
-            setattr(self._callback, name, value)
-
     def _warn(self, name: str) -> None:
         """Warn of an attribute that a backup cannot hold, once and if it may decide anything."""
-        callback = self._callback
-        is_of_keras = type(callback).__module__.partition(".")[0] == "keras"
-        if is_of_keras or is_writer(callback) or name in self._named:
+        is_of_keras = type(self._callback).__module__.partition(".")[0] == "keras"
+        if is_of_keras or is_writer(self._callback) or name in self._named:
             return
         self._named.add(name)
         logger.warning(
@@ -190,20 +207,16 @@ class TrainingState:
         remaining = list(saved.callbacks)
         for callback in self._callbacks:
             state = next((each for each in remaining if callback.fits(each)), None)
-            if state is None:
-                self._warn_of_new(callback.class_name)
-            else:
+            if state is not None:
                 remaining.remove(state)
                 callback.restore(state)
-
-    def _warn_of_new(self, class_name: str) -> None:
-        if class_name not in self._new:
-            self._new.add(class_name)
-            logger.warning(
-                "The backup has no state for the callback %s, which begins anew. Give `fit` the "
-                "callbacks of the run that is to be continued.",
-                class_name,
-            )
+            elif callback.class_name not in self._new:
+                self._new.add(callback.class_name)
+                logger.warning(
+                    "The backup has no state for the callback %s, which begins anew. Give `fit` "
+                    "the callbacks of the run that is to be continued.",
+                    callback.class_name,
+                )
 
 
 def restore_variables(model: Any, saved: SavedState) -> None:
@@ -251,28 +264,18 @@ def variables_of(model: keras.Model) -> list[Any]:
     These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
     TensorFlow's generators, `tf.Variable`s of layers, and Keras' seed for functions without one.
     """
-    variables = [*replicated_variables(model._tnt_owner), *model.variables]
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
-    variables += [each for optimizer in optimizers for each in optimizer.variables]
-    variables += [each for metric in _all_metrics(model) for each in metric.variables]
-    variables += tensorflow_variables(model)
-    variables += states_of_generators(model)
-    if has_global_seed():
-        variables.append(global_seed())
+    # A model's own `metrics` may leave out some of Keras.
+    metrics = {id(each): each for each in (*model.metrics, *keras.Model.metrics.fget(model))}
+    variables = [
+        *replicated_variables(model._tnt_owner),
+        *model.variables,
+        *(each for owner in (*optimizers, *metrics.values()) for each in owner.variables),
+        *tensorflow_variables(model),
+        *states_of_generators(model),
+        *([global_seed()] if has_global_seed() else []),
+    ]
     unique: dict[int, Any] = {}
     for variable in variables:
         unique.setdefault(id(backing(variable)), variable)
     return list(unique.values())
-
-
-def build_optimizer(model: keras.Model) -> None:
-    """Make the variables of the compiled optimizer. Local."""
-    optimizer = model.optimizer
-    if optimizer is not None and not optimizer.built:
-        optimizer.build(model.trainable_variables)
-
-
-def _all_metrics(model: keras.Model) -> list[Any]:
-    """Return the metrics of a model, also those that its own `metrics` leaves out."""
-    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
-    return list({id(metric): metric for metric in metrics}.values())
