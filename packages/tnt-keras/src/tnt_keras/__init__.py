@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tnt_keras.api.model import Model, Sequential
     from tnt_keras.api.step_function import explain, function
     from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
+    from tnt_keras.legacy.batches import batch_mean, batch_sum, gather_batch
     from tnt_keras.legacy.original_names import Barrier
     from tnt_keras.legacy.tensor_collectives import (
         TensorAllgatherer,
@@ -98,7 +98,7 @@ _HOME = {
     "print": "process.output",
     "explain": "api.step_function",
     "function": "api.step_function",
-    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batch_ops"),
+    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batches"),
     **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},
 }
 """The modules of this package that define the names."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -126,7 +127,7 @@ class Lockstep(keras.callbacks.Callback):
         if self._compares_weights:
             check_replicas(self.model._tnt_owner)
 
-    def _before_step(self, kind: str, batch: int, logs: Any) -> None:
+    def _before_step(self, kind: str, batch: int, logs: Any = None) -> None:
         if kind == "train":
             note_progress(self._epoch, batch + 1)
         hook = f"on_{kind}_batch_begin"
@@ -136,9 +137,16 @@ class Lockstep(keras.callbacks.Callback):
             for callback in self.callbacks:  # those of Keras, which call no collective
                 getattr(callback, hook)(batch, logs=logs)
 
-    def _after_step(self, kind: str, batch: int, logs: Any) -> None:
+    def _after_step(self, kind: str, batch: int, logs: Any = None) -> None:
         point, hook = f"end of {STEPS[kind]}", f"on_{kind}_batch_end"
         self._run(point, hook, batch, logs=logs, stop=_STOPS[kind])
+
+    on_train_batch_begin = functools.partialmethod(_before_step, "train")
+    on_test_batch_begin = functools.partialmethod(_before_step, "test")
+    on_predict_batch_begin = functools.partialmethod(_before_step, "predict")
+    on_train_batch_end = functools.partialmethod(_after_step, "train")
+    on_test_batch_end = functools.partialmethod(_after_step, "test")
+    on_predict_batch_end = functools.partialmethod(_after_step, "predict")
 
     def _run(
         self, point: str, hook: str, *args: Any, stop: str | None = None, **kwargs: Any
@@ -170,15 +178,6 @@ class Lockstep(keras.callbacks.Callback):
                 raise
             return error
         return None
-
-
-def _hook(of_step: Callable[[Lockstep, str, int, Any], None], kind: str) -> Callable[..., None]:
-    return lambda self, batch, logs=None: of_step(self, kind, batch, logs)
-
-
-for _kind in STEPS:
-    setattr(Lockstep, f"on_{_kind}_batch_begin", _hook(Lockstep._before_step, _kind))
-    setattr(Lockstep, f"on_{_kind}_batch_end", _hook(Lockstep._after_step, _kind))
 
 
 def _raise_on_all_ranks(point: str, error: Exception | None) -> None:
