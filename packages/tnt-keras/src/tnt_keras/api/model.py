@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -81,15 +81,14 @@ class DistributedFunctions(MixinBase):
         attribute = f"{kind}_function"
         if get_size() == 1:
             return make(force)
-        if force or getattr(self, attribute) is None:
-            steps, owner = self._tnt_steps(kind, make), self._tnt_owner
-            function: Any
-            if kind == "predict":
-                function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
-            else:
-                function = KerasFunction(steps, owner, lambda: self.steps_per_execution)
-            setattr(self, attribute, function)
-        return getattr(self, attribute)
+        if not force and getattr(self, attribute) is not None:
+            return getattr(self, attribute)
+        steps, owner = self._tnt_steps(kind, make), self._tnt_owner
+        function: Any = KerasFunction(steps, owner, lambda: self.steps_per_execution)
+        if kind == "predict":
+            function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
+        setattr(self, attribute, function)
+        return function
 
     def _tnt_step(self, name: str) -> Any:
         if get_size() > 1 and not is_inside_step():
@@ -102,7 +101,9 @@ class DistributedFunctions(MixinBase):
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
         if not private.has_keras_methods(self, f"make_{kind}_function"):
             function = _made(self, kind, make)
-            step = _on_one_batch(function, is_list=kind == "predict")
+            # One that makes variables is traced twice, and asks an iterator for a batch each time.
+            batches = (lambda batch: [batch]) if kind == "predict" else itertools.repeat
+            step = lambda batch: function(batches(batch))  # noqa: E731
         if self.run_eagerly:
             return WholeSteps(name, step, self._tnt_owner, "it runs eagerly")
         return PartitionedSteps(name, step, self._tnt_owner)
@@ -116,17 +117,6 @@ def _made(model: Any, kind: str, make: Callable[..., Any]) -> Any:
     made = getattr(model, attribute)
     setattr(model, attribute, before)
     return made if returned is None else returned
-
-
-def _on_one_batch(function: Callable[[Any], Any], *, is_list: bool) -> Callable[[Any], Any]:
-    """Return a function of a batch that calls one of an iterator over batches, or of a list."""
-
-    def of_batch(batch: Any) -> Any:
-        # A function that makes variables is traced twice, and asks the iterator each time.
-        batches: Iterator[Any] | list[Any] = [batch] if is_list else itertools.repeat(batch)
-        return function(batches)
-
-    return of_batch
 
 
 class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
@@ -218,8 +208,8 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         """
         check_no_strategy("compile")
         if get_size() > 1:
-            given = _COMPILE.bind_partial(self, *args, **kwargs).arguments
-            if given.get("jit_compile") is True:
+            signature = inspect.signature(keras.Model.compile)
+            if signature.bind_partial(self, *args, **kwargs).arguments.get("jit_compile") is True:
                 logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
         super().compile(*args, **kwargs)
         _distribute_compiled(self)
@@ -266,9 +256,6 @@ class Sequential(Model, keras.Sequential):
         plain = keras.Sequential(layers, trainable, name)
         options = given_options(fused_batch_norm, batch_norm, draws, check)
         return _distribute(plain, probe=probe, options=options)
-
-
-_COMPILE = inspect.signature(keras.Model.compile)
 
 
 class _OfAnyClass(DistributedFunctions):

@@ -52,12 +52,8 @@ class Saving(MixinBase):
             OSError: On all ranks, if the file cannot be written.
         """
         reduce_accumulated(self._tnt_owner.optimizers)
-        write_atomically(
-            filepath,
-            lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
-            overwrite=overwrite,
-            on_all_ranks=tnt_save_all_devices,
-        )
+        save = functools.partial(keras.Model.save, self, zipped=zipped, **kwargs)
+        write_atomically(filepath, save, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.save_weights, tnt_save_all_devices=False)
     @collective_call("save_weights", is_local_alone=True)
@@ -82,12 +78,8 @@ class Saving(MixinBase):
             OSError: As `save` does.
         """
         reduce_accumulated(self._tnt_owner.optimizers)
-        write_atomically(
-            filepath,
-            lambda path: keras.Model.save_weights(self, path, **kwargs),
-            overwrite=overwrite,
-            on_all_ranks=tnt_save_all_devices,
-        )
+        save = functools.partial(keras.Model.save_weights, self, **kwargs)
+        write_atomically(filepath, save, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.export, tnt_save_all_devices=False)
     @collective_call("export", is_local_alone=True)
@@ -191,28 +183,21 @@ def _write(
         write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
 
 
-class UsedLayers:
-    """The layers, outermost ones only, that are called in a with-block, in order of first calls."""
+@contextlib.contextmanager
+def noted_layers(layers: list[Any]) -> Iterator[None]:
+    """Add to a list the layers, outermost ones only, that are called in a with-block. Local."""
+    plain, depth = keras.Layer.__call__, 0
 
-    def __init__(self) -> None:
-        self.layers: list[Any] = []
-        self._depth = 0
+    @functools.wraps(plain)
+    def call(used: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        if depth == 0 and not any(used is known for known in layers):
+            layers.append(used)
+        depth += 1
+        try:
+            return plain(used, *args, **kwargs)
+        finally:
+            depth -= 1
 
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Note what is called in a with-block. Local."""
-        with replaced(keras.Layer, "__call__", self._noting(keras.Layer.__call__)):
-            yield
-
-    def _noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(plain)
-        def call(used: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._depth == 0 and not any(used is known for known in self.layers):
-                self.layers.append(used)
-            self._depth += 1
-            try:
-                return plain(used, *args, **kwargs)
-            finally:
-                self._depth -= 1
-
-        return call
+    with replaced(keras.Layer, "__call__", call):
+        yield
