@@ -153,9 +153,7 @@ def _check(callback: Any, aggregate_logs: bool, run_on_all_ranks: bool) -> None:
         )
 
 
-def _hook(name: str, *, is_numbered: bool) -> Callable[..., None]:
-    """Return a method for a hook, which may be given the number of an epoch or batch, too."""
-
+def _hook(name: str) -> Callable[..., None]:
     def run(self: Callback, logs: Any = None) -> None:
         self._run(lambda: getattr(self.callback, name)(self._logs(name, logs)))
 
@@ -164,17 +162,14 @@ def _hook(name: str, *, is_numbered: bool) -> Callable[..., None]:
         # Keras gives the logs by position at epochs, and by their name at batches.
         self._run(lambda: hook(number, logs=own) if "batch" in name else hook(number, own))
 
-    method = run_numbered if is_numbered else run
+    method = run_numbered if "epoch" in name or "batch" in name else run
     method.__doc__ = f"Call `{name}` of the callback, if it runs on this rank. Local."
     return method
 
 
-for _kind in ("train", "test", "predict"):
-    for _point in ("begin", "end"):
-        setattr(Callback, f"on_{_kind}_{_point}", _hook(f"on_{_kind}_{_point}", is_numbered=False))
-for _part in ("epoch", "batch", "train_batch", "test_batch", "predict_batch"):
-    for _point in ("begin", "end"):
-        setattr(Callback, f"on_{_part}_{_point}", _hook(f"on_{_part}_{_point}", is_numbered=True))
+for _name in vars(keras.callbacks.Callback):
+    if _name.startswith("on_"):
+        setattr(Callback, _name, _hook(_name))
 
 
 def run_on_master(cls: _Class) -> _Class:

@@ -15,16 +15,9 @@ import keras
 
 import tnt_comm
 from tnt_comm import timeline
+from tnt_keras.callbacks import ranks
 from tnt_keras.callbacks.lockstep import STEPS, Lockstep
-from tnt_keras.callbacks.ranks import (
-    FILE_WRITERS,
-    Callback,
-    check_checkpoints,
-    is_writer,
-    saves_on_all_ranks,
-    tensorboard_on_its_ranks,
-    unwrapped,
-)
+from tnt_keras.callbacks.ranks import Callback, unwrapped
 from tnt_keras.calls.messages import allgather
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_size, is_master_rank
@@ -76,10 +69,10 @@ def _on_its_ranks(given: keras.callbacks.Callback) -> keras.callbacks.Callback:
     if _is_of_keras(callback):
         return callback
     if isinstance(callback, keras.callbacks.TensorBoard):
-        return tensorboard_on_its_ranks(given)
+        return ranks.tensorboard_on_its_ranks(given)
     if not is_wrapped:
-        return Callback(given, run_on_all_ranks=False) if is_writer(given) else given
-    if isinstance(callback, FILE_WRITERS) and given.aggregate_logs:
+        return Callback(given, run_on_all_ranks=False) if ranks.is_writer(given) else given
+    if isinstance(callback, ranks.FILE_WRITERS) and given.aggregate_logs:
         return Callback(callback, run_on_all_ranks=False)  # all ranks would write the same
     return given
 
@@ -96,10 +89,10 @@ def _in_lockstep(
     Ranks may have different callbacks: what they have to agree on depends on those of all.
     """
     needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
-    checkpoints = sum(map(saves_on_all_ranks, kept))
+    checkpoints = sum(map(ranks.saves_on_all_ranks, kept))
     own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs, checkpoints])
     of_ranks = allgather("callbacks", own)
-    check_checkpoints([flags[3] for flags in of_ranks])
+    ranks.check_checkpoints([flags[3] for flags in of_ranks])
     lockstep = Lockstep(
         [one for one in kept if not _is_of_keras(one)],
         at_batch_begin=any(flags[0] for flags in of_ranks),

@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.abc
 import importlib.util
 import inspect
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -155,29 +154,23 @@ def when_imported(name: str, action: Callable[[], None]) -> None:
     """Call `action` when a module has been imported: now, or once it is. Local."""
     if name in sys.modules:
         action()
-    else:
-        sys.meta_path.insert(0, _Finder(name, action))
+        return
 
-
-class _Finder(importlib.abc.MetaPathFinder):
-    """Finds one module as the others do, once, and acts after it was executed."""
-
-    def __init__(self, name: str, action: Callable[[], None]) -> None:
-        self._name, self._action = name, action
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: types.ModuleType | None = None
-    ) -> Any:
-        if fullname != self._name:
+    def find_spec(fullname: str, path: Any = None, target: Any = None) -> Any:
+        """Find the one module as others do, once, and act after it was executed."""
+        if fullname != name:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(fullname)
+        sys.meta_path.remove(finder)
+        spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            plain = spec.loader.exec_module
+            execute = spec.loader.exec_module
 
             def exec_module(module: types.ModuleType) -> None:
-                plain(module)
-                self._action()
+                execute(module)
+                action()
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+    finder: Any = types.SimpleNamespace(find_spec=find_spec)
+    sys.meta_path.insert(0, finder)

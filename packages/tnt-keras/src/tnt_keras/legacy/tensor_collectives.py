@@ -32,11 +32,11 @@ class _TensorCollective:
         self._structure = tf.nest.map_structure(lambda _: _VALUE, inputs)
         self._tickets: list[tnt_comm.Ticket[Any]] | None = None
 
-    def start(self, inputs: Any) -> None:
+    def start(self, inputs: Any = None) -> None:
         """Begin, without waiting for other members; the values are copied. Collective.
 
         Args:
-            inputs: Like the sample.
+            inputs: Like the sample; of a broadcast, what others than the root give has no effect.
 
         Raises:
             ValueError: If `inputs` differs from the sample.
@@ -207,18 +207,6 @@ class TensorBroadcaster(_TensorCollective):
                 f"[0, {self._group.size}). Received: root_rank={root_rank}."
             )
         self._root = root_rank
-
-    def start(self, inputs: Any = None) -> None:
-        """Begin, without waiting for other members. Collective.
-
-        Args:
-            inputs: Like the sample; what other members than the root give is not looked at.
-
-        Raises:
-            ValueError: If `inputs` of the root differs from the sample.
-            RuntimeError: If it was begun before, and not waited for.
-        """
-        super().start(inputs)
 
     def broadcast(self, inputs: Any = None) -> Any:
         """Begin and wait. Collective.

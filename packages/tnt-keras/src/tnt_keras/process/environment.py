@@ -11,7 +11,6 @@ import os
 from collections.abc import Mapping
 
 from tnt_keras.process import variables
-from tnt_keras.process.grammar import BLANKS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +54,7 @@ def is_started_by_launcher() -> bool:
 
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
     """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
-    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
+    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(variables.BLANKS)
     return int(text) or None if text.isdecimal() else None
 
 

@@ -16,10 +16,9 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.process.environment import Settings, is_started_by_launcher, settings
-from tnt_keras.process.grammar import warnings_of_unknown
 from tnt_keras.process.output import logger, set_up_logging
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.variables import ALL_NAMES, PROBE
+from tnt_keras.process.variables import ALL_NAMES, PROBE, warnings_of_unknown
 
 # Not where the sources are in an editable installation.
 _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"

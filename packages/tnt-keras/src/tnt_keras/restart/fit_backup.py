@@ -18,12 +18,7 @@ import keras
 from tnt_keras.callbacks.ranks import unwrapped
 from tnt_keras.callbacks.select import as_list, refuse_own_list
 from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.keras_hooks.private import (
-    begin_next_epoch,
-    noticed_epochs,
-    replaced_backup,
-    replaced_epoch_logs,
-)
+from tnt_keras.keras_hooks import private
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank
 from tnt_keras.restart.backup_files import BackupFiles
@@ -77,7 +72,6 @@ class FitBackup(keras.callbacks.Callback):
         self._validated: list[int] = []  # validations that the new data have not seen
         self._epochs: Any = None
         self._is_due = False
-        self._num_test_executions = 0
 
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
@@ -89,9 +83,9 @@ class FitBackup(keras.callbacks.Callback):
             self._check_same_fit(self._saved)
             logger.info("The training goes on from the backup in %s.", self._callback.backup_dir)
         with (
-            noticed_epochs(self._model, self._notice_epochs, self._replay_validation),
-            replaced_epoch_logs(self._model, self._logs_of_last_step),
-            replaced_backup(self._callback, self._note_due),
+            private.noticed_epochs(self._model, self._notice_epochs, self._replay_validation),
+            private.replaced_epoch_logs(self._model, self._logs_of_last_step),
+            private.replaced_backup(self._callback, self._note_due),
         ):
             yield
 
@@ -171,15 +165,11 @@ class FitBackup(keras.callbacks.Callback):
 
     def on_test_begin(self, logs: Any = None) -> None:
         """Begin to count the steps of a validation. Local."""
-        self._num_test_executions = 0
+        self.progress.validated.append(0)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         """Count steps of the validation. Local."""
-        self._num_test_executions += 1
-
-    def on_test_end(self, logs: Any = None) -> None:
-        """Count the validation. Local."""
-        self.progress.validated.append(self._num_test_executions)
+        self.progress.validated[-1] += 1
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Count an epoch, and write a backup if one is due. Collective."""
@@ -233,7 +223,7 @@ class FitBackup(keras.callbacks.Callback):
                 self.progress.epoch + 1,
             )
         if self.progress.is_within_epoch:
-            begin_next_epoch(self._epochs, self._pass_over_beginning)
+            private.begin_next_epoch(self._epochs, self._pass_over_beginning)
         after = generator_states()
         return {name for name in before if digest_of(after[name]) != before[name]}
 

@@ -16,25 +16,9 @@ from tnt_keras.calls.messages import allgather, allgather_json
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed, in_attributes
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
-from tnt_keras.restart.container import (
-    NotPlainError,
-    digest_of,
-    is_plain,
-    is_variable,
-    packed,
-    unpacked,
-)
+from tnt_keras.restart import container
+from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
-from tnt_keras.step.replicas import (
-    array_of,
-    backing,
-    describe,
-    generator_states,
-    replicated_variables,
-    shown,
-    states_of_generators,
-    tensorflow_variables,
-)
 from tnt_keras.step.signature import Sizes
 
 _GET, _SET = "get_backup_state", "set_backup_state"
@@ -75,15 +59,15 @@ class CallbackState:
         self._callback = callback
         self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
         attributes = {} if self._has_methods else vars(callback)
-        self._first = {name: digest_of(value) for name, value in attributes.items()}
+        self._first = {name: container.digest_of(value) for name, value in attributes.items()}
         self._named: set[str] = set()  # attributes that a warning has named
 
     def save(self) -> bytes:
         """Return what has changed."""
         state = getattr(self._callback, _GET)() if self._has_methods else self._changed()
         try:
-            return packed((self.class_name, state))
-        except NotPlainError as error:
+            return container.packed((self.class_name, state))
+        except container.NotPlainError as error:
             raise TypeError(
                 f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
                 f"or lists, tuples, sets and dicts of these. There is a {error} in it."
@@ -91,17 +75,17 @@ class CallbackState:
 
     def fits(self, saved: bytes) -> bool:
         """Return whether a state is that of a callback of the same class."""
-        return bool(unpacked(saved)[0] == self.class_name)
+        return bool(container.unpacked(saved)[0] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
         """Give the callback what `save` has returned in another process."""
-        _, state = unpacked(saved)
+        _, state = container.unpacked(saved)
         if self._has_methods:
             getattr(self._callback, _SET)(state)
             return
         for name, value in state.items():
             present: Any = getattr(self._callback, name, None)
-            if is_variable(present):
+            if container.is_variable(present):
                 present.assign(value)
             else:
                 setattr(self._callback, name, value)
@@ -110,9 +94,9 @@ class CallbackState:
         changed = {
             name: value
             for name, value in vars(self._callback).items()
-            if name not in self._first or _differ(self._first[name], digest_of(value))
+            if name not in self._first or _differ(self._first[name], container.digest_of(value))
         }
-        for name in [name for name, value in changed.items() if not is_plain(value)]:
+        for name in [name for name, value in changed.items() if not container.is_plain(value)]:
             self._warn(name)
             del changed[name]
         return changed
@@ -164,7 +148,7 @@ class SavedState:
         of_master = of_ranks[MASTER_RANK]
         own = of_ranks[get_rank()] if get_rank() < len(of_ranks) else of_master
         parts = [of_master[place] if part is None else part for place, part in enumerate(own)]
-        generators = unpacked(parts[0])
+        generators = container.unpacked(parts[0])
         return cls(
             **{**backup, "progress": Progress(**backup["progress"])},
             first_generators=generators["first"],
@@ -182,22 +166,22 @@ class TrainingState:
         self._model = model
         self._callbacks = [CallbackState(callback) for callback in callbacks]
         self._fit_number = fit_number
-        self.first_generators = generator_states()
+        self.first_generators = replicas.generator_states()
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
     def save(self, progress: Progress) -> dict[str, Any]:
         """Return the state for a file; that of the master rank is complete. Collective."""
         reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
-        generators = {"first": self.first_generators, "now": generator_states()}
-        parts = [packed(generators), *(callback.save() for callback in self._callbacks)]
+        generators = {"first": self.first_generators, "now": replicas.generator_states()}
+        parts = [container.packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
         return {
             "fit_number": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
             "progress": dataclasses.asdict(progress),
             "has_global_seed": has_global_seed(),
-            "variables": describe(variables),
-            "values": [array_of(each) for each in variables] if is_master_rank() else [],
+            "variables": replicas.describe(variables),
+            "values": [replicas.array_of(each) for each in variables] if is_master_rank() else [],
             "sizes": self._model._tnt_owner.sizes_seen(),
             "parts": _gather_parts(parts),
         }
@@ -226,7 +210,7 @@ def restore_variables(model: Any, saved: SavedState) -> None:
     variables = variables_of(model)
     if has_global_seed() and not saved.has_global_seed:
         variables = [variable for variable in variables if variable is not global_seed()]
-    _check_same_structure(describe(variables), saved.variables)
+    _check_same_structure(replicas.describe(variables), saved.variables)
     for variable, value in zip(variables, saved.values, strict=True):
         variable.assign(value)
     for optimizer in model._tnt_owner.optimizers:
@@ -239,10 +223,11 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
     if difference is not None:
         number = difference.index
+        in_backup, in_model = (replicas.shown(each, number) for each in (saved, own))
         raise ValueError(
-            f"The backup does not fit to the model: variable {number} is {shown(saved, number)} in "
-            f"the backup and {shown(own, number)} in the model. Continue with the model, optimizer "
-            "and metrics that the run began with, or remove the backup to begin anew."
+            f"The backup does not fit to the model: variable {number} is {in_backup} in the backup "
+            f"and {in_model} in the model. Continue with the model, optimizer and metrics that the "
+            "run began with, or remove the backup to begin anew."
         )
 
 
@@ -254,8 +239,8 @@ def _gather_parts(own: list[bytes]) -> list[list[bytes | None]]:
         part if digest not in of_master[place : place + 1] else None
         for place, (part, digest) in enumerate(zip(own, digests, strict=True))
     ]
-    sent = allgather("differing parts", packed(differing))
-    return [list(own), *map(unpacked, sent[1:])]
+    sent = allgather("differing parts", container.packed(differing))
+    return [list(own), *map(container.unpacked, sent[1:])]
 
 
 def variables_of(model: keras.Model) -> list[Any]:
@@ -268,14 +253,14 @@ def variables_of(model: keras.Model) -> list[Any]:
     # A model's own `metrics` may leave out some of Keras.
     metrics = {id(each): each for each in (*model.metrics, *keras.Model.metrics.fget(model))}
     variables = [
-        *replicated_variables(model._tnt_owner),
+        *replicas.replicated_variables(model._tnt_owner),
         *model.variables,
         *(each for owner in (*optimizers, *metrics.values()) for each in owner.variables),
-        *tensorflow_variables(model),
-        *states_of_generators(model),
+        *replicas.tensorflow_variables(model),
+        *replicas.states_of_generators(model),
         *([global_seed()] if has_global_seed() else []),
     ]
     unique: dict[int, Any] = {}
     for variable in variables:
-        unique.setdefault(id(backing(variable)), variable)
+        unique.setdefault(id(replicas.backing(variable)), variable)
     return list(unique.values())

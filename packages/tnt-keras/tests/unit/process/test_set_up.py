@@ -11,9 +11,8 @@ import tensorflow as tf
 from tnt_keras.process import framework, output
 from tnt_keras.process.environment import Settings
 from tnt_keras.process.framework import check_devices
-from tnt_keras.process.grammar import warnings_of_unknown
 from tnt_keras.process.output import set_up_logging
-from tnt_keras.process.variables import ALL_NAMES
+from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
 
 
 @pytest.fixture
