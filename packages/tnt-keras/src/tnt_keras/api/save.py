@@ -143,24 +143,29 @@ class Saving(MixinBase):
         super().set_weights(weights)
 
 
+def _whole(write: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of Keras that writes a file whole or not at all."""
+
+    @functools.wraps(write)
+    def write_whole(
+        self: Any, filepath: Any, overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        def write_to(path: Any) -> None:
+            write(self, path, overwrite, *args, **kwargs)
+
+        if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
+            write_to(filepath)
+        else:
+            write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
+
+    return write_whole
+
+
 class WholeFiles(MixinBase):
     """Mixin for a plain Keras model: no rank finds half a file of another one."""
 
-    @signature_of(keras.Model.save)
-    def save(
-        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
-    ) -> None:
-        """Write the model as `keras.Model.save` does, whole or not at all. Local."""
-        save = super().save
-        _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
-
-    @signature_of(keras.Model.save_weights)
-    def save_weights(
-        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
-    ) -> None:
-        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local."""
-        save_weights = super().save_weights
-        _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
+    save = _whole(keras.Model.save)
+    save_weights = _whole(keras.Model.save_weights)
 
 
 def make_files_whole(objects: Iterable[Any]) -> None:
@@ -172,15 +177,6 @@ def make_files_whole(objects: Iterable[Any]) -> None:
             and has_keras_methods(each, "save", "save_weights")
         ):
             add_mixin(each, WholeFiles)
-
-
-def _write(
-    filepath: str | os.PathLike[str], overwrite: bool, write_to: Callable[[Any], None]
-) -> None:
-    if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
-        write_to(filepath)
-    else:
-        write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
 
 
 @contextlib.contextmanager

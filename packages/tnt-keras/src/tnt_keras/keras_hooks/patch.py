@@ -90,12 +90,7 @@ def _with_mixin(cls: type, mixin: type, below: type | None) -> type:
 
 def _shown_as(shown: Callable[..., Any], method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a method that does what `method` does and is described like `shown`."""
-
-    @functools.wraps(shown)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(self, *args, **kwargs)
-
-    return call
+    return functools.wraps(shown)(lambda self, *args, **kwargs: method(self, *args, **kwargs))
 
 
 def signature_of(of_keras: Callable[..., Any], **own: Any) -> Callable[[_Method], _Method]:
