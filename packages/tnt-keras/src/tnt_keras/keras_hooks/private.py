@@ -215,39 +215,23 @@ def adapter_of(data: Any, class_weight: dict[int, float] | None, *, shuffle: boo
     return _get_data_adapter(data, class_weight=class_weight, shuffle=shuffle)
 
 
-class ChangedInput(DataAdapter):
-    """Input for `fit` that changes the dataset which Keras makes of Python code's batches."""
+def changed_input(
+    data: Any,
+    class_weight: dict[int, float] | None,
+    change: Callable[[tf.data.Dataset], tf.data.Dataset],
+    begin_epoch: Callable[[], None],
+) -> Any:
+    """Return Keras' own adapter, of which the dataset is changed, and the begin of epochs. Local.
 
-    def __init__(
-        self,
-        data: Any,
-        class_weight: dict[int, float] | None,
-        change: Callable[[tf.data.Dataset], tf.data.Dataset],
-        begin_epoch: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._adapter = adapter_of(data, class_weight)
-        self._change = change
-        self._begin_epoch = begin_epoch
+    `change` is given the dataset of an epoch, `begin_epoch` is called before its workers start.
+    """
+    adapter = adapter_of(data, class_weight)
+    dataset_of_epoch, start_workers = adapter.get_tf_dataset, adapter.on_epoch_begin
 
-    def get_tf_dataset(self) -> tf.data.Dataset:
-        """Return the changed dataset of one epoch. Local."""
-        return self._change(self._adapter.get_tf_dataset())
+    def on_epoch_begin() -> None:
+        begin_epoch()
+        start_workers()
 
-    @property
-    def num_batches(self) -> int | None:
-        """Batches in an epoch, None if not known."""
-        return self._adapter.num_batches
-
-    @property
-    def batch_size(self) -> int | None:
-        """Samples in a batch, None if not known."""
-        return self._adapter.batch_size
-
-    def on_epoch_begin(self) -> None:
-        """Start workers. Local."""
-        self._begin_epoch()
-        self._adapter.on_epoch_begin()
-
-    def on_epoch_end(self) -> None:
-        """Stop workers. Local."""
-        self._adapter.on_epoch_end()
+    adapter.get_tf_dataset = lambda: change(dataset_of_epoch())
+    adapter.on_epoch_begin = on_epoch_begin
+    return adapter

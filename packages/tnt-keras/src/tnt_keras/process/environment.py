@@ -47,11 +47,6 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
-def is_started_by_launcher() -> bool:
-    """Return whether this process was started as a rank of a job. Local."""
-    return "TNT_RANK" in os.environ
-
-
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
     """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
     text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(variables.BLANKS)

@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.process.environment import Settings, is_started_by_launcher, settings
+from tnt_keras.process.environment import Settings, settings
 from tnt_keras.process.output import logger, set_up_logging
 from tnt_keras.process.rank import get_size
 from tnt_keras.process.variables import ALL_NAMES, PROBE, warnings_of_unknown
@@ -29,7 +29,7 @@ _has_warned_of_probe = False
 def set_up_process() -> None:
     """Read the settings, set up logging and check the devices; once, and not at import. Local."""
     set_up_logging(settings())
-    if not is_started_by_launcher():  # the launcher has warned already
+    if "TNT_RANK" not in os.environ:  # else the launcher has warned already
         for warning in warnings_of_unknown(os.environ, ALL_NAMES):
             logger.warning(warning)
     check_devices(settings())
