@@ -48,18 +48,14 @@ def plain_class(cls: type) -> type:
 
 
 @contextlib.contextmanager
-def without_mixins(*instances: Any) -> Iterator[None]:
-    """Restore the objects' own classes in a with-block: they do what they did without. Local."""
-    classes = [type(instance) for instance in instances]
-    for instance, cls in zip(instances, classes, strict=True):
-        if plain_class(cls) is not cls:
-            _set_class(instance, plain_class(cls))
+def without_mixins(instance: Any) -> Iterator[None]:
+    """Restore an object's own class in a with-block: it does what it did without. Local."""
+    cls = type(instance)
+    _set_class(instance, plain_class(cls))
     try:
         yield
     finally:
-        for instance, cls in zip(instances, classes, strict=True):
-            if type(instance) is not cls:
-                _set_class(instance, cls)
+        _set_class(instance, cls)
 
 
 # Past the property of that name which the new classes have.

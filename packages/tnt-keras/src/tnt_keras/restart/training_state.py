@@ -96,10 +96,10 @@ class CallbackState:
             for name, value in vars(self._callback).items()
             if name not in self._first or _differ(self._first[name], container.digest_of(value))
         }
-        for name in [name for name, value in changed.items() if not container.is_plain(value)]:
+        plain = {name: value for name, value in changed.items() if container.is_plain(value)}
+        for name in (name for name in changed if name not in plain):
             self._warn(name)
-            del changed[name]
-        return changed
+        return plain
 
     def _warn(self, name: str) -> None:
         """Warn of an attribute that a backup cannot hold, once and if it may decide anything."""

@@ -86,7 +86,7 @@ def test_plain_class_is_back_inside_the_block_also_after_an_error() -> None:
     instance = Plain()
     add_mixin(instance, Doubled)
     try:
-        with without_mixins(instance, None):
+        with without_mixins(instance):
             assert type(instance) is Plain
             raise KeyError
     except KeyError:
