@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
 import itertools
 from collections.abc import Callable
@@ -20,9 +19,15 @@ from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
 from tnt_keras.process.output import is_shown, logger
 from tnt_keras.process.rank import get_size
-from tnt_keras.step import keras_function
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
+from tnt_keras.step.keras_function import (
+    KerasFunction,
+    KerasPredictFunction,
+    Steps,
+    WholeSteps,
+    require_call,
+)
 from tnt_keras.step.own_loops import notice_own_loops
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
 from tnt_keras.step.partitioned_steps import PartitionedSteps
@@ -86,25 +91,23 @@ class _OfAnyClass(patch.MixinBase):
         attribute = f"{kind}_function"
         if get_size() == 1:
             return make(force)
-        if not force and getattr(self, attribute) is not None:
-            return getattr(self, attribute)
-        steps, owner = self._tnt_steps(kind, make), self._tnt_owner
-        function: Any
-        if kind == "predict":
-            of_keras = functools.partial(_made, self, kind, make)
-            function = keras_function.KerasPredictFunction(steps, owner, of_keras)
-        else:
-            function = keras_function.KerasFunction(steps, owner, lambda: self.steps_per_execution)
-        setattr(self, attribute, function)
-        return function
+        if force or getattr(self, attribute) is None:
+            steps, owner = self._tnt_steps(kind, make), self._tnt_owner
+            function: Any
+            if kind == "predict":
+                function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
+            else:
+                function = KerasFunction(steps, owner, lambda: self.steps_per_execution)
+            setattr(self, attribute, function)
+        return getattr(self, attribute)
 
     def _tnt_step(self, name: str) -> Any:
         if get_size() > 1 and not is_inside_step():
-            keras_function.require_call(name)
+            require_call(name)
         is_on_whole_batches = get_size() == 1 or tf.executing_eagerly()
         return fused_batch_norm(is_on_whole_batches and self._tnt_owner.options.fuses_batch_norm)
 
-    def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> keras_function.Steps:
+    def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
         if not private.has_keras_methods(self, f"make_{kind}_function"):
@@ -113,7 +116,7 @@ class _OfAnyClass(patch.MixinBase):
             batches = (lambda batch: [batch]) if kind == "predict" else itertools.repeat
             step = lambda batch: function(batches(batch))  # noqa: E731
         if self.run_eagerly:
-            return keras_function.WholeSteps(name, step, self._tnt_owner, "it runs eagerly")
+            return WholeSteps(name, step, self._tnt_owner, "it runs eagerly")
         return PartitionedSteps(name, step, self._tnt_owner)
 
 
