@@ -228,35 +228,32 @@ def batch_mean(x: Any, weights: Any = None) -> Any:
     return tf.cast(tf.math.divide_no_nan(total, divisor), result_dtype)
 
 
-@keras.saving.register_keras_serializable("tarantella")
+_in_files = keras.saving.register_keras_serializable("tarantella")
+
+
+@_in_files
 class GatherBatch(keras.Operation):
     """`gather_batch` as a part of a functional model."""
 
-    def call(self, x: Any) -> Any:
-        """Return what `gather_batch` returns for tensors. Local."""
-        return gather_batch(x)
+    call = staticmethod(gather_batch)
 
     def compute_output_spec(self, x: Any) -> Any:
         """Describe the result, of an unknown number of rows. Local."""
         return keras.KerasTensor((None, *x.shape[1:]), dtype=x.dtype)
 
 
-@keras.saving.register_keras_serializable("tarantella")
+@_in_files
 class BatchSum(keras.Operation):
     """`batch_sum` as a part of a functional model."""
 
-    def call(self, x: Any) -> Any:
-        """Return what `batch_sum` returns for tensors. Local."""
-        return batch_sum(x)
+    call = staticmethod(batch_sum)
 
 
-@keras.saving.register_keras_serializable("tarantella")
+@_in_files
 class BatchMean(keras.Operation):
     """`batch_mean` as a part of a functional model."""
 
-    def call(self, x: Any, weights: Any = None) -> Any:
-        """Return what `batch_mean` returns for tensors. Local."""
-        return batch_mean(x, weights)
+    call = staticmethod(batch_mean)
 
 
 def _is_symbolic(*values: Any) -> bool:

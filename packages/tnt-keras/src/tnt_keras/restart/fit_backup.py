@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -82,10 +83,12 @@ class FitBackup(keras.callbacks.Callback):
             self._saved = SavedState.of_backup(found)
             self._check_same_fit(self._saved)
             logger.info("The training goes on from the backup in %s.", self._callback.backup_dir)
+        note_epochs = functools.partial(setattr, self, "_epochs")
+        note_due = functools.partial(setattr, self, "_is_due", True)
         with (
-            private.noticed_epochs(self._model, self._notice_epochs, self._replay_validation),
+            private.noticed_epochs(self._model, note_epochs, self._replay_validation),
             private.replaced_epoch_logs(self._model, self._logs_of_last_step),
-            private.replaced_backup(self._callback, self._note_due),
+            private.replaced_backup(self._callback, note_due),
         ):
             yield
 
@@ -196,17 +199,11 @@ class FitBackup(keras.callbacks.Callback):
         restore_variables(self._model, self._saved)
         self._state.restore_callbacks(self._saved)
 
-    def _note_due(self) -> None:
-        self._is_due = True
-
     def _write_if_due(self) -> None:
         if self._is_due and self._state is not None:
             self._is_due = False
             self.progress.stops = bool(self._model.stop_training)
             self._files.write(self._state.save(self.progress))
-
-    def _notice_epochs(self, epochs: Any) -> None:
-        self._epochs = epochs
 
     def _replay_training(self, states: dict[str, Any]) -> set[str]:
         """Replay from the first process's states; return the generators that have moved."""
