@@ -59,7 +59,7 @@ def test_a_new_variable_reaches_all_packages_and_the_page(tree, capsys):
 
 
 def test_a_file_that_was_changed_by_hand_is_named(tree, capsys):
-    path = f"{write_environment.KERAS}/grammar.py"
+    path = f"{write_environment.KERAS}/variables.py"
     (tree / path).write_text("PREFIX = 'OTHER_'\n")
     assert write_environment.main(["--check", str(tree)]) == 1
     assert capsys.readouterr().out == (

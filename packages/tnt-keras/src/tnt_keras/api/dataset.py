@@ -12,8 +12,8 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import InputArguments, Keywords
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.inputs.master_reader import MasterBatches, MasterInput
+from tnt_keras.process.framework import set_up_process
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
 from tnt_keras.step.own_loops import loop_over_parts
 
 _KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")

@@ -20,7 +20,7 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.process.output import verbosity
 
 

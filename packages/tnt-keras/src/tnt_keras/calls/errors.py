@@ -91,3 +91,8 @@ def cause_of(error: Exception) -> Exception | None:
     if isinstance(cause, tnt_comm.CommError):
         cause.cause_rank = cause_rank()
     return cause
+
+
+def is_known_to_all(error: Exception) -> bool:
+    """Return whether all ranks have an error too; one of another rank is its own there. Pure."""
+    return cause_of(error) is not None and not isinstance(error, OtherRankError)

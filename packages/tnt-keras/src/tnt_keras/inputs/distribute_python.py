@@ -34,7 +34,7 @@ from tnt_keras.inputs.py_dataset import (
     split_numbers,
     with_same_order,
 )
-from tnt_keras.keras_hooks.private import ChangedInput, adapter_of
+from tnt_keras.keras_hooks.private import DataAdapter, adapter_of, changed_input
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.batch import CheckedBatch
@@ -53,7 +53,7 @@ def distribute_python_input(
     """
     if get_size() == 1:
         whole = with_same_order(given.x, shuffle, seed)
-        return _as_input(ChangedInput(whole, class_weight, lambda whole: whole), given)
+        return _as_input(adapter_of(whole, class_weight), given)
     free_iterators_at_exit()
     if not given.distribute:
         own = with_same_order(given.x, shuffle, seed)
@@ -85,7 +85,7 @@ def _differs_when_read_again(given: InputArguments) -> bool:
 
 def _share(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> ChangedInput:
+) -> DataAdapter:
     """Give each rank its rows of batches that all make alike."""
     if isinstance(given.x, types.GeneratorType):
         return _share_generator(given, class_weight)
@@ -94,7 +94,7 @@ def _share(
     return _changed(given.x, class_weight, lambda whole: _slice(whole, given, _without_number))
 
 
-def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:
+def _share_generator(given: InputArguments, class_weight: ClassWeight) -> DataAdapter:
     reader = reader_of(given.x)
 
     def micro_batches(whole: tf.data.Dataset) -> tf.data.Dataset:
@@ -111,7 +111,7 @@ def _share_generator(given: InputArguments, class_weight: ClassWeight) -> Change
 
 def _share_py_dataset(
     given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> ChangedInput:
+) -> DataAdapter:
     if makes_rows(given.x):
         rows = RankRowsPyDataset(given.x, shuffle, seed, get_rank(), get_size())
         return _changed(rows, class_weight, _rows_to_micro_batches)
@@ -127,11 +127,11 @@ def _changed(
     class_weight: ClassWeight,
     change: Callable[[tf.data.Dataset], tf.data.Dataset],
     begin_epoch: Callable[[], None] = lambda: None,
-) -> ChangedInput:
+) -> DataAdapter:
     def change_and_fix(whole: tf.data.Dataset) -> tf.data.Dataset:
         return tnt_data.without_autotuning(change(whole))
 
-    return ChangedInput(batches, class_weight, change_and_fix, begin_epoch)
+    return changed_input(batches, class_weight, change_and_fix, begin_epoch)
 
 
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:

@@ -28,7 +28,7 @@ import tensorflow as tf
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.calls.messages import allreduce
-from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
 from tnt_keras.partition.graph import Node

@@ -15,7 +15,7 @@ from typing import Any
 import keras
 
 from tnt_keras.calls.current_call import user_line
-from tnt_keras.keras_hooks.class_swap import plain_class
+from tnt_keras.keras_hooks.patch import plain_class
 from tnt_keras.step.owner import current_owner
 
 _REMEDY = (

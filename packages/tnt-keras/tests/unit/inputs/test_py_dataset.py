@@ -20,7 +20,7 @@ from tnt_keras.inputs.py_dataset import (
     with_same_order,
 )
 from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.private import ChangedInput
+from tnt_keras.keras_hooks.private import adapter_of
 
 
 class Batches(keras.utils.PyDataset):
@@ -126,7 +126,7 @@ def test_numbered_batch_is_the_one_that_keras_makes_of_the_original(form: str) -
             return FORMS[form]
 
     def read(batches: Any) -> Any:
-        return next(iter(ChangedInput(batches, None, lambda whole: whole).get_tf_dataset()))
+        return next(iter(adapter_of(batches, None).get_tf_dataset()))
 
     batch, numbers = split_numbers(read(NumberedPyDataset(Same(), shuffle=False)))
     expected = read(Same())

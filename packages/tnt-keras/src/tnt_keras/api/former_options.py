@@ -1,33 +1,15 @@
-"""Options of earlier versions that are accepted: strategies of parallelism, and the probe."""
+"""Options of earlier versions that are accepted: strategies of parallelism, and the probe's error.
+
+It needs no TensorFlow.
+"""
 
 from __future__ import annotations
 
 import enum
 
-from tnt_keras.process.output import logger
-from tnt_keras.process.variables import PROBE
-
-_has_warned = False
-
 
 class ProbeError(ValueError):
     """Was raised where results on several ranks would not be the serial ones; never raised now."""
-
-
-def check_probe(probe: object, name: str = "probe=") -> None:
-    """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
-    if probe is None:
-        return
-    if not isinstance(probe, str) or PROBE.kind.find(probe) != probe:
-        raise ValueError(f"`probe` must be {PROBE.kind.rule}. Received: probe={probe!r}.")
-    global _has_warned
-    if not _has_warned:
-        _has_warned = True
-        logger.warning(
-            "%s has no effect: results on several ranks are those of the serial run for every "
-            "step, so that there is nothing to prove.",
-            name,
-        )
 
 
 class ParallelStrategy(enum.Flag):

@@ -1,4 +1,12 @@
-"""`Dataset`: one rank's part of a dataset, as in earlier versions of Tarantella."""
+"""Batches as in earlier versions: `Dataset`, one rank's part, and operations over all rows.
+
+    features = tnt.gather_batch(features)            # contrastive losses
+    count = tnt.batch_sum(one_hot)                   # statistics that are sums
+    loss = tnt.batch_mean(losses, weights=mask)      # masked quotients
+
+A step has all rows of the global batch, on any number of ranks, so that these are `x`,
+`tf.reduce_sum(x, 0)` and a quotient of such sums. They stay for programs and files that name them.
+"""
 
 from __future__ import annotations
 
@@ -38,9 +46,8 @@ class Dataset:
         self.rank = get_rank() if rank is None else rank
         self.shuffle_seed = shuffle_seed
         self._micro_batch_size: int | None = None
-        self._user_micro_batch_size: int | None = None
+        self._counted: tf.data.Dataset | None = None  # batches, once it is distributed
         self._num_samples: int | None = None
-        self._is_distributed = False
 
     def distribute_dataset_across_ranks(
         self,
@@ -71,12 +78,16 @@ class Dataset:
                 micro_batch_size=user_micro_batch_size,
                 seed=self.shuffle_seed,
             )
-        self._user_micro_batch_size = self._micro_batch_size = user_micro_batch_size
-        if user_micro_batch_size is None and pipeline.batch_size is not None:
+        self._counted, self._micro_batch_size = self.base_dataset, user_micro_batch_size
+        if user_micro_batch_size is not None:
+            # Elements may be samples although Keras would take them for batches.
+            size = user_micro_batch_size * self.num_ranks
+            parts = tnt_data.distribute(self.base_dataset, 0, 1, micro_batch_size=size)
+            self._counted = parts.map(lambda part: part.data)
+        elif pipeline.batch_size is not None:
             self._micro_batch_size = tnt_data.micro_batch_size(
                 pipeline.batch_size, self.rank, self.num_ranks
             )
-        self._is_distributed = True
         if not apply_batch:
             with_samples = local.filter(lambda micro_batch: micro_batch.num_local > 0)
             return with_samples.map(lambda micro_batch: micro_batch.data).unbatch()
@@ -94,16 +105,10 @@ class Dataset:
         Raises:
             ValueError: If the dataset has no end, or was not distributed yet.
         """
-        if not self._is_distributed:
+        if self._counted is None:
             raise ValueError("Call `distribute_dataset_across_ranks` first.")
         if self._num_samples is None:
-            batches = self.base_dataset
-            if self._user_micro_batch_size is not None:
-                # Elements may be samples although Keras would take them for batches.
-                size = self._user_micro_batch_size * self.num_ranks
-                parts = tnt_data.distribute(batches, 0, 1, micro_batch_size=size)
-                batches = parts.map(lambda part: part.data)
-            self._num_samples = self.get_number_samples(batches)
+            self._num_samples = self.get_number_samples(self._counted)
         return self._num_samples
 
     @classmethod
@@ -151,3 +156,120 @@ class Dataset:
         batches = dataset.batch(batch_size, drop_remainder)
         part = type(self)(batches, self.num_ranks, self.rank, self.shuffle_seed)
         return part.distribute_dataset_across_ranks()
+
+
+def gather_batch(x: Any) -> Any:
+    """Return all rows of the global batch in serial order: `x` itself. Local.
+
+    Args:
+        x: Dense numeric or boolean tensor of shape `(rows, ...)`.
+
+    Raises:
+        TypeError: If `x` is not a dense tensor of numbers or booleans.
+        ValueError: If `x` is a scalar.
+    """
+    return GatherBatch().symbolic_call(x) if _is_symbolic(x) else _as_rows(x, "gather_batch")
+
+
+def batch_sum(x: Any) -> Any:
+    """Return the sum over all rows of the global batch. Local.
+
+    Args:
+        x: Dense numeric or boolean tensor of shape `(rows, ...)`. Booleans are summed as int32.
+
+    Returns:
+        Tensor of the shape of one row.
+
+    Raises:
+        TypeError: If `x` is not a dense tensor of numbers or booleans.
+        ValueError: If `x` is a scalar.
+    """
+    if _is_symbolic(x):
+        return BatchSum().symbolic_call(x)
+    rows = _as_rows(x, "batch_sum")
+    return tf.reduce_sum(tf.cast(rows, tf.int32) if rows.dtype.is_bool else rows, axis=0)
+
+
+def batch_mean(x: Any, weights: Any = None) -> Any:
+    """Return the weighted mean over all rows of the global batch. Local.
+
+    It is sum_i(x_i * weights_i) / sum_i(weights_i), and 0 where the sum of weights is 0.
+
+    Args:
+        x: Dense numeric or boolean tensor of shape `(rows, ...)`. What is not floating-point is
+            cast to `keras.config.floatx()`.
+        weights: Tensor of shape `(rows, ...)` such as a mask, None for the number of rows. Missing
+            dimensions are added at the end; then it must be possible to broadcast `x * weights`.
+
+    Returns:
+        Tensor of the shape of one row of `x * weights`. Half-precision rows are summed in float32.
+
+    Raises:
+        TypeError: If `x` or `weights` is not a dense tensor of numbers or booleans.
+        ValueError: If `x` or `weights` is a scalar, or if `weights` has more dimensions than `x`.
+    """
+    if _is_symbolic(x, weights):
+        return BatchMean().symbolic_call(x, weights)
+    rows = _as_rows(x, "batch_mean")
+    result_dtype = rows.dtype if rows.dtype.is_floating else tf.as_dtype(keras.config.floatx())
+    dtype = tf.float32 if result_dtype.size < 4 else result_dtype
+    rows = tf.cast(rows, dtype)
+    if weights is None:
+        weights = tf.ones(tf.shape(rows)[:1], dtype)
+    weights = tf.cast(_as_rows(weights, "batch_mean"), dtype)
+    missing = rows.shape.rank - weights.shape.rank
+    if missing < 0:
+        raise ValueError(
+            "The weights of `tnt.batch_mean` must not have more dimensions than `x`. "
+            f"Received: {weights.shape.rank} and {rows.shape.rank} dimensions."
+        )
+    weights = weights[(..., *[tf.newaxis] * missing)]
+    total, divisor = tf.reduce_sum(rows * weights, 0), tf.reduce_sum(weights, 0)
+    return tf.cast(tf.math.divide_no_nan(total, divisor), result_dtype)
+
+
+_in_files = keras.saving.register_keras_serializable("tarantella")
+
+
+@_in_files
+class GatherBatch(keras.Operation):
+    """`gather_batch` as a part of a functional model."""
+
+    call = staticmethod(gather_batch)
+
+    def compute_output_spec(self, x: Any) -> Any:
+        """Describe the result, of an unknown number of rows. Local."""
+        return keras.KerasTensor((None, *x.shape[1:]), dtype=x.dtype)
+
+
+@_in_files
+class BatchSum(keras.Operation):
+    """`batch_sum` as a part of a functional model."""
+
+    call = staticmethod(batch_sum)
+
+
+@_in_files
+class BatchMean(keras.Operation):
+    """`batch_mean` as a part of a functional model."""
+
+    call = staticmethod(batch_mean)
+
+
+def _is_symbolic(*values: Any) -> bool:
+    return any(isinstance(value, keras.KerasTensor) for value in values)
+
+
+def _as_rows(x: Any, function: str) -> tf.Tensor:
+    if isinstance(x, tf.RaggedTensor | tf.SparseTensor | tf.IndexedSlices):
+        raise TypeError(f"`tnt.{function}` takes dense tensors. Received: {type(x).__name__}.")
+    rows = tf.convert_to_tensor(x)
+    if not (rows.dtype.is_floating or rows.dtype.is_integer or rows.dtype.is_bool):
+        raise TypeError(
+            f"`tnt.{function}` takes numbers or booleans. Received: dtype {rows.dtype.name}."
+        )
+    if rows.shape.rank == 0:
+        raise ValueError(
+            f"`tnt.{function}` takes rows, a tensor of shape (rows, ...). Received: a scalar."
+        )
+    return rows
