@@ -406,7 +406,7 @@ def run_with_ucx_of_the_system(session: nox.Session) -> None:
         session.warn("UCX of the system not found, so it is not tested: apt install libucx0")
         return
     names = ("test_cluster_collectives", "test_cluster_failures", "test_ucx")
-    tests = [f"packages/tnt-comm/tests/ranks/{name}.py" for name in names]
+    tests = [f"packages/tnt-comm/tests/ranks/networks/{name}.py" for name in names]
     library = {"TNT_UCX_LIBRARY": str(libraries[0])}
     session.run("pytest", "-q", "-k", "ucx", *WITHOUT_LONG_TAIL, *tests, env=library)
 

@@ -6,11 +6,11 @@ import subprocess
 import sys
 import time
 
+import lost_and_late
 import numpy as np
 import pytest
-import test_failures
 from engines import ENGINES, FAREWELL_S, LOOPBACK, hosts_of, variables_for
-from test_failures import LOST, error_of
+from lost_and_late import LOST, error_of, lose_the_link
 
 import tnt_comm
 from tnt_comm import CommTimeoutError
@@ -70,20 +70,6 @@ def stop_for_good(lost: int) -> str:
         tnt_comm.allreduce(np.ones(100_000), timeout_s=4)
     os.kill(int(pids[lost][0]), signal.SIGKILL)  # so that the test does not wait for it
     return str(caught.value)
-
-
-def lose_the_link(cutter: int, command: str) -> str:
-    """Returns the error that ends an endless row of allreduces."""
-    data = np.ones(1_000_000, np.float32)
-    tnt_comm.allreduce(data)
-    if tnt_comm.get_rank() == cutter:
-        subprocess.Popen(["sh", "-c", f"sleep 0.5; {command}"])
-
-    def go_on_for_ever() -> None:
-        while True:
-            tnt_comm.allreduce(data)
-
-    return error_of(go_on_for_ever)
 
 
 def stop_all_of_a_host() -> float:
@@ -159,7 +145,7 @@ def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(
 
 
 def test_a_stopped_rank_may_come_back(engine: Engine) -> None:
-    reports = observe(engine, test_failures.stop_for_a_while, 2, TNT_STALL_S="2.5")
+    reports = observe(engine, lost_and_late.stop_for_a_while, 2, TNT_STALL_S="2.5")
     assert [report.value for report in reports] == ["done", "done"]
     assert "does not respond: stopped or swapped out" in reports[0].output
 
@@ -197,38 +183,38 @@ def test_a_host_all_of_whose_ranks_are_stopped_may_come_back(engine: Engine) -> 
 
 
 def test_a_rank_that_has_finished_is_not_waited_for(engine: Engine) -> None:
-    assert "has finished" in run(engine, test_failures.finish_early, 2)[0]  # type: ignore[operator]
+    assert "has finished" in run(engine, lost_and_late.finish_early, 2)[0]  # type: ignore[operator]
 
 
 def test_results_survive_a_rank_that_ends_right_after(engine: Engine) -> None:
-    assert run(engine, test_failures.complete_before_a_rank_ends, 3) == [900_000.0] * 3
+    assert run(engine, lost_and_late.complete_before_a_rank_ends, 3) == [900_000.0] * 3
 
 
 def test_a_rank_that_gives_up_tells_the_others_why(engine: Engine) -> None:
-    gave_up, told = run(engine, test_failures.give_up_on_one_group, 2)
+    gave_up, told = run(engine, lost_and_late.give_up_on_one_group, 2)
     assert str(gave_up).startswith("CommTimeoutError")
     assert str(told).startswith("PeerLostError")
     assert "given up by rank 0" in str(told)
 
 
 def test_a_group_that_one_rank_creates_late_is_reported(engine: Engine) -> None:
-    reports = observe(engine, test_failures.create_late, 2, TNT_STALL_S="0.5")
+    reports = observe(engine, lost_and_late.create_late, 2, TNT_STALL_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
     assert "for rank 1 to create group 'ranks 0, 1' together" in reports[0].output
 
 
 def test_leaving_with_work_in_flight_does_not_hang(engine: Engine) -> None:
-    reports = observe(engine, test_failures.exit_with_work_in_flight, 2)
+    reports = observe(engine, lost_and_late.exit_with_work_in_flight, 2)
     assert [report.outcome for report in reports] == ["returned", "returned"]
 
 
 def test_a_forked_child_is_refused(engine: Engine) -> None:
-    assert run(engine, test_failures.fork_and_use, 2) == [7, 7]
+    assert run(engine, lost_and_late.fork_and_use, 2) == [7, 7]
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_nothing_can_be_used_after_finalize(engine: Engine, size: int) -> None:
-    run(engine, test_failures.use_after_finalize, size)
+    run(engine, lost_and_late.use_after_finalize, size)
 
 
 def test_waiting_leaves_the_processor_to_others(engine: Engine) -> None:
