@@ -138,8 +138,10 @@ class Worker(threading.Thread):
             self._process.returncode = status = os.waitstatus_to_exitcode(code)
             self._process = None
         self._cpu_s += usage.ru_utime + usage.ru_stime
-        if is_late or self._stopped:
-            return "deadline" if is_late else "interrupted"
+        if is_late:
+            return "deadline"
+        if self._stopped:
+            return "interrupted"
         if status < 0:
             return f"ended by {signal.Signals(-status).name}"
         return f"exit status {status}" if status else ""
