@@ -54,7 +54,16 @@ def engine(request: pytest.FixtureRequest) -> dict[str, str]:
     return dict(request.param)
 
 
-@pytest.fixture(scope="module", params=list(PLACEMENTS))
+SHORT = ("1 rank", "2+1 on one address", "2x2 in namespaces")
+"""Placements that take every way; the others are combinations of these."""
+
+
+def placements() -> list[object]:
+    long = pytest.mark.thorough
+    return [pytest.param(name, marks=() if name in SHORT else long) for name in PLACEMENTS]
+
+
+@pytest.fixture(scope="module", params=placements())
 def pool(request: pytest.FixtureRequest, engine: dict[str, str]) -> Iterator[RankPool]:
     with hosts_of(request.param) as hosts:
         size = sum(host.num_ranks for host in hosts)

@@ -9,6 +9,7 @@ import time
 import lost_and_late
 import numpy as np
 import pytest
+from cases import cases
 from engines import ENGINES, FAREWELL_S, LOOPBACK, hosts_of, variables_for
 from lost_and_late import LOST, error_of, lose_the_link
 
@@ -111,8 +112,11 @@ def test_a_killed_rank_is_named(engine: Engine, size: int) -> None:
     assert_loss_is_told(observe(engine, die_during_allreduce, size, LOST), LOST)
 
 
-@pytest.mark.parametrize("placement", ["2x2 on one address", "2x2 in namespaces"])
-@pytest.mark.parametrize("lost", [1, 2])
+@cases(
+    ("placement", "lost"),
+    [("2x2 on one address", 1), ("2x2 in namespaces", 2)],
+    thorough=[("2x2 on one address", 2), ("2x2 in namespaces", 1)],
+)
 def test_a_killed_rank_is_named_on_all_hosts(engine: Engine, placement: str, lost: int) -> None:
     with hosts_of(placement) as hosts:
         reports = observe_ranks(
@@ -132,7 +136,11 @@ def test_children_of_a_killed_rank_do_not_hide_its_death(engine: Engine) -> None
     assert "is dead: it ended without leaving the job" in message
 
 
-@pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
+@cases(
+    "hosts",
+    [pytest.param((Host(1), Host(1)), id="two hosts")],
+    thorough=[pytest.param((Host(2),), id="one host")],
+)
 def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(
     engine: Engine, hosts: tuple[Host]
 ) -> None:
@@ -150,10 +158,10 @@ def test_a_stopped_rank_may_come_back(engine: Engine) -> None:
     assert "does not respond: stopped or swapped out" in reports[0].output
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cutter", "command"),
-    [(0, "ip link set plug1 nomaster"), (3, "ip link set eth0 down")],
-    ids=["cable cut", "link down"],
+    [pytest.param(0, "ip link set plug1 nomaster", id="cable cut")],
+    thorough=[pytest.param(3, "ip link set eth0 down", id="link down")],
 )
 def test_a_host_that_vanishes_is_named_on_both_sides(
     engine: Engine, cutter: int, command: str
@@ -173,6 +181,7 @@ def test_a_host_that_vanishes_is_named_on_both_sides(
         assert "the host is down, or the link to it" in told
 
 
+@pytest.mark.thorough  # one rank that is stopped, above
 def test_a_host_all_of_whose_ranks_are_stopped_may_come_back(engine: Engine) -> None:
     """The host answers, however long they are stopped."""
     env = {**engine, "TNT_STALL_S": "3"}
