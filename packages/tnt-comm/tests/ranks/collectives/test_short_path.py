@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_failures import LOST
+from lost_and_late import LOST
 from tree_reference import FLOATS, INTEGERS, assert_same_bits, ops_of, tree, values
 
 import tnt_comm

@@ -74,9 +74,12 @@ def hang_without_the_interpreter():
         ctypes.PyDLL(None).pthread_mutex_lock(mutex)
 
 
-def stop_rank_1():
-    if rank_of_environment() == 1:
-        os.kill(os.getpid(), signal.SIGSTOP)
+def stop_this_rank():
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def call_that_of_this_rank(functions):
+    return functions[rank_of_environment()]()
 
 
 def kill_rank_1():
@@ -207,8 +210,15 @@ def test_a_failure_ends_the_ranks_that_go_on():
     assert not is_alive(reports[1].pid)
 
 
-def test_a_hanging_rank_shows_the_stacks_of_all_its_threads():
-    report = observe_ranks(hang_in_a_second_thread_too, 1, timeout_s=START_AND_HANG_S)[0]
+@pytest.fixture(scope="module")
+def hanging():
+    """Reports of ranks of one job, each of which hangs in another way, and of one that is done."""
+    ways = [hang_in_a_second_thread_too, hang_without_the_interpreter, stop_this_rank, pid]
+    return observe_ranks(call_that_of_this_rank, 4, ways, timeout_s=START_AND_HANG_S)
+
+
+def test_a_hanging_rank_shows_the_stacks_of_all_its_threads(hanging):
+    report = hanging[0]
     assert report.outcome == "timed_out"
     assert "hang_in_a_second_thread_too" in report.stack_dump
     assert "wait_for_ever_in_thread" in report.stack_dump
@@ -216,17 +226,15 @@ def test_a_hanging_rank_shows_the_stacks_of_all_its_threads():
     assert not is_alive(report.pid)
 
 
-def test_a_rank_that_hangs_inside_a_library_shows_its_stack():
-    report = observe_ranks(hang_without_the_interpreter, 1, timeout_s=START_AND_HANG_S)[0]
-    assert report.outcome == "timed_out"
-    assert "hang_without_the_interpreter" in report.stack_dump
+def test_a_rank_that_hangs_inside_a_library_shows_its_stack(hanging):
+    assert hanging[1].outcome == "timed_out"
+    assert "hang_without_the_interpreter" in hanging[1].stack_dump
 
 
-def test_a_stopped_rank_is_named_and_ended():
-    reports = observe_ranks(stop_rank_1, 2, timeout_s=START_AND_HANG_S)
-    assert [r.outcome for r in reports] == ["returned", "timed_out"]
-    assert "SIGSTOP" in reports[1].stack_dump
-    assert not is_alive(reports[1].pid)
+def test_a_stopped_rank_is_named_and_ended(hanging):
+    assert [report.outcome for report in hanging[2:]] == ["timed_out", "returned"]
+    assert "SIGSTOP" in hanging[2].stack_dump
+    assert not is_alive(hanging[2].pid)
 
 
 def test_a_killed_rank_is_told_by_its_signal():

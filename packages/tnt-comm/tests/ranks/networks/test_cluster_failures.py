@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 
+import lost_and_late
 import numpy as np
 import pytest
-import test_failures
+from cases import cases
 from engines import ENGINES, FAREWELL_S, LOOPBACK, hosts_of, variables_for
-from test_failures import LOST, error_of
+from lost_and_late import LOST, error_of, lose_the_link
 
 import tnt_comm
 from tnt_comm import CommTimeoutError
@@ -72,20 +73,6 @@ def stop_for_good(lost: int) -> str:
     return str(caught.value)
 
 
-def lose_the_link(cutter: int, command: str) -> str:
-    """Returns the error that ends an endless row of allreduces."""
-    data = np.ones(1_000_000, np.float32)
-    tnt_comm.allreduce(data)
-    if tnt_comm.get_rank() == cutter:
-        subprocess.Popen(["sh", "-c", f"sleep 0.5; {command}"])
-
-    def go_on_for_ever() -> None:
-        while True:
-            tnt_comm.allreduce(data)
-
-    return error_of(go_on_for_ever)
-
-
 def stop_all_of_a_host() -> float:
     """Stops the processes of ranks 2 and 3 for longer than a host may be silent."""
     tnt_comm.barrier()
@@ -125,8 +112,11 @@ def test_a_killed_rank_is_named(engine: Engine, size: int) -> None:
     assert_loss_is_told(observe(engine, die_during_allreduce, size, LOST), LOST)
 
 
-@pytest.mark.parametrize("placement", ["2x2 on one address", "2x2 in namespaces"])
-@pytest.mark.parametrize("lost", [1, 2])
+@cases(
+    ("placement", "lost"),
+    [("2x2 on one address", 1), ("2x2 in namespaces", 2)],
+    thorough=[("2x2 on one address", 2), ("2x2 in namespaces", 1)],
+)
 def test_a_killed_rank_is_named_on_all_hosts(engine: Engine, placement: str, lost: int) -> None:
     with hosts_of(placement) as hosts:
         reports = observe_ranks(
@@ -146,7 +136,11 @@ def test_children_of_a_killed_rank_do_not_hide_its_death(engine: Engine) -> None
     assert "is dead: it ended without leaving the job" in message
 
 
-@pytest.mark.parametrize("hosts", [(Host(2),), (Host(1), Host(1))], ids=["one host", "two hosts"])
+@cases(
+    "hosts",
+    [pytest.param((Host(1), Host(1)), id="two hosts")],
+    thorough=[pytest.param((Host(2),), id="one host")],
+)
 def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(
     engine: Engine, hosts: tuple[Host]
 ) -> None:
@@ -159,15 +153,15 @@ def test_a_stopped_rank_is_reported_and_ends_the_wait_at_the_deadline(
 
 
 def test_a_stopped_rank_may_come_back(engine: Engine) -> None:
-    reports = observe(engine, test_failures.stop_for_a_while, 2, TNT_STALL_S="2.5")
+    reports = observe(engine, lost_and_late.stop_for_a_while, 2, TNT_STALL_S="2.5")
     assert [report.value for report in reports] == ["done", "done"]
     assert "does not respond: stopped or swapped out" in reports[0].output
 
 
-@pytest.mark.parametrize(
+@cases(
     ("cutter", "command"),
-    [(0, "ip link set plug1 nomaster"), (3, "ip link set eth0 down")],
-    ids=["cable cut", "link down"],
+    [pytest.param(0, "ip link set plug1 nomaster", id="cable cut")],
+    thorough=[pytest.param(3, "ip link set eth0 down", id="link down")],
 )
 def test_a_host_that_vanishes_is_named_on_both_sides(
     engine: Engine, cutter: int, command: str
@@ -187,6 +181,7 @@ def test_a_host_that_vanishes_is_named_on_both_sides(
         assert "the host is down, or the link to it" in told
 
 
+@pytest.mark.thorough  # one rank that is stopped, above
 def test_a_host_all_of_whose_ranks_are_stopped_may_come_back(engine: Engine) -> None:
     """The host answers, however long they are stopped."""
     env = {**engine, "TNT_STALL_S": "3"}
@@ -197,38 +192,38 @@ def test_a_host_all_of_whose_ranks_are_stopped_may_come_back(engine: Engine) -> 
 
 
 def test_a_rank_that_has_finished_is_not_waited_for(engine: Engine) -> None:
-    assert "has finished" in run(engine, test_failures.finish_early, 2)[0]  # type: ignore[operator]
+    assert "has finished" in run(engine, lost_and_late.finish_early, 2)[0]  # type: ignore[operator]
 
 
 def test_results_survive_a_rank_that_ends_right_after(engine: Engine) -> None:
-    assert run(engine, test_failures.complete_before_a_rank_ends, 3) == [900_000.0] * 3
+    assert run(engine, lost_and_late.complete_before_a_rank_ends, 3) == [900_000.0] * 3
 
 
 def test_a_rank_that_gives_up_tells_the_others_why(engine: Engine) -> None:
-    gave_up, told = run(engine, test_failures.give_up_on_one_group, 2)
+    gave_up, told = run(engine, lost_and_late.give_up_on_one_group, 2)
     assert str(gave_up).startswith("CommTimeoutError")
     assert str(told).startswith("PeerLostError")
     assert "given up by rank 0" in str(told)
 
 
 def test_a_group_that_one_rank_creates_late_is_reported(engine: Engine) -> None:
-    reports = observe(engine, test_failures.create_late, 2, TNT_STALL_S="0.5")
+    reports = observe(engine, lost_and_late.create_late, 2, TNT_STALL_S="0.5")
     assert [report.value for report in reports] == ["(0, 1)", "(0, 1)"]
     assert "for rank 1 to create group 'ranks 0, 1' together" in reports[0].output
 
 
 def test_leaving_with_work_in_flight_does_not_hang(engine: Engine) -> None:
-    reports = observe(engine, test_failures.exit_with_work_in_flight, 2)
+    reports = observe(engine, lost_and_late.exit_with_work_in_flight, 2)
     assert [report.outcome for report in reports] == ["returned", "returned"]
 
 
 def test_a_forked_child_is_refused(engine: Engine) -> None:
-    assert run(engine, test_failures.fork_and_use, 2) == [7, 7]
+    assert run(engine, lost_and_late.fork_and_use, 2) == [7, 7]
 
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_nothing_can_be_used_after_finalize(engine: Engine, size: int) -> None:
-    run(engine, test_failures.use_after_finalize, size)
+    run(engine, lost_and_late.use_after_finalize, size)
 
 
 def test_waiting_leaves_the_processor_to_others(engine: Engine) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import tnt_comm
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "reduce_gradients.c"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "reduce_gradients.c"
 CALLS = Path(__file__).with_name("c_calls.c")
 DEADLINE_S = 110
 USAGE, TIMEOUT, PEER_LOST = 1, 3, 4

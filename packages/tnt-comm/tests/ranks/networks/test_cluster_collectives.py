@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+import allreduce_checks
+import collective_checks
+import gatherer_checks
 import pytest
-import test_allreduce
-import test_collectives
-import test_gatherer
-import test_gradient_reducer
+import reducer_checks
 from engines import ENGINES, PLACEMENTS, hosts_of, variables_for
 
 import tnt_comm
@@ -15,22 +15,22 @@ from tnt_comm.testing import RankPool, observe_ranks
 pytestmark = pytest.mark.timeout(300)
 
 CHECKS = {
-    "allreduce, all dtypes": (test_allreduce.check_every_dtype_and_operation, ()),
-    "allreduce, awkward counts": (test_allreduce.check_awkward_counts, ("float32",)),
-    "allreduce, 16 bits": (test_allreduce.check_awkward_counts, ("bfloat16",)),
-    "allreduce, in place": (test_allreduce.check_in_place_and_shapes, ()),
-    "allreduce, many in flight": (test_allreduce.check_many_in_flight, ()),
-    "broadcast": (test_collectives.check_broadcast, ()),
-    "allgather": (test_collectives.check_allgather, ()),
-    "reduce_scatter": (test_collectives.check_reduce_scatter, ()),
-    "alltoall and scatter": (test_collectives.check_alltoall_and_scatter, ()),
-    "gather": (test_collectives.check_gather, ()),
-    "reducer, fused": (test_gradient_reducer.check_sums, (32768, ("float32",))),
-    "reducer, one by one": (test_gradient_reducer.check_sums, (0, ("float32", "bfloat16"))),
-    "reducer, many steps": (test_gradient_reducer.check_reuse_for_many_steps, ()),
-    "reducer, threads": (test_gradient_reducer.check_threads_in_random_orders, ()),
-    "gatherer": (test_gatherer.check_unequal_parts, ()),
-    "gatherers": (test_gatherer.check_independence, ()),
+    "allreduce, all dtypes": (allreduce_checks.check_every_dtype_and_operation, ()),
+    "allreduce, awkward counts": (allreduce_checks.check_awkward_counts, ("float32",)),
+    "allreduce, 16 bits": (allreduce_checks.check_awkward_counts, ("bfloat16",)),
+    "allreduce, in place": (allreduce_checks.check_in_place_and_shapes, ()),
+    "allreduce, many in flight": (allreduce_checks.check_many_in_flight, ()),
+    "broadcast": (collective_checks.check_broadcast, ()),
+    "allgather": (collective_checks.check_allgather, ()),
+    "reduce_scatter": (collective_checks.check_reduce_scatter, ()),
+    "alltoall and scatter": (collective_checks.check_alltoall_and_scatter, ()),
+    "gather": (collective_checks.check_gather, ()),
+    "reducer, fused": (reducer_checks.check_sums, (32768, ("float32",))),
+    "reducer, one by one": (reducer_checks.check_sums, (0, ("float32", "bfloat16"))),
+    "reducer, many steps": (reducer_checks.check_reuse_for_many_steps, ()),
+    "reducer, threads": (reducer_checks.check_threads_in_random_orders, ()),
+    "gatherer": (gatherer_checks.check_unequal_parts, ()),
+    "gatherers": (gatherer_checks.check_independence, ()),
 }
 
 
@@ -54,7 +54,16 @@ def engine(request: pytest.FixtureRequest) -> dict[str, str]:
     return dict(request.param)
 
 
-@pytest.fixture(scope="module", params=list(PLACEMENTS))
+SHORT = ("1 rank", "2+1 on one address", "2x2 in namespaces")
+"""Placements that take every way; the others are combinations of these."""
+
+
+def placements() -> list[object]:
+    long = pytest.mark.thorough
+    return [pytest.param(name, marks=() if name in SHORT else long) for name in PLACEMENTS]
+
+
+@pytest.fixture(scope="module", params=placements())
 def pool(request: pytest.FixtureRequest, engine: dict[str, str]) -> Iterator[RankPool]:
     with hosts_of(request.param) as hosts:
         size = sum(host.num_ranks for host in hosts)

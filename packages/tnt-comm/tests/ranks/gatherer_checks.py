@@ -1,6 +1,4 @@
-"""Gatherer: rows of all ranks, with unequal and empty parts, step after step."""
-
-from collections.abc import Callable
+"""What ranks check of gatherers."""
 
 import numpy as np
 import pytest
@@ -8,9 +6,6 @@ from tree_reference import assert_same_bits, values
 
 import tnt_comm
 from tnt_comm import Gatherer
-from tnt_comm.testing import RankPool
-
-Pools = Callable[[int], RankPool]
 
 
 def rows_of(rank: int, step: int) -> np.ndarray:
@@ -57,17 +52,3 @@ def check_wrong_order_of_calls() -> None:
     assert len(gatherer.finish()) == tnt_comm.get_size()
     with pytest.raises(ValueError, match="scalar"):
         gatherer.start(np.float32(1))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_unequal_and_empty_parts(pool_of: Pools, size: int) -> None:
-    pool_of(size).run(check_unequal_parts)
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_gatherers_are_independent_of_each_other(pool_of: Pools, size: int) -> None:
-    pool_of(size).run(check_independence)
-
-
-def test_wrong_order_of_calls_is_refused(pool_of: Pools) -> None:
-    pool_of(2).run(check_wrong_order_of_calls)

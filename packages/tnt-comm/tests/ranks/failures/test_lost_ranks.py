@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from engines import FAREWELL_S, GPI2
 from gpi2_found import needs_gpi2
-from test_failures import LOST
+from lost_and_late import LOST
 
 import tnt_comm
 from tnt_comm import FusionPlan, Gatherer, GradientReducer, Group, PeerLostError, TensorSpec

@@ -10,8 +10,8 @@ from pathlib import Path
 import network_namespaces
 import numpy as np
 import pytest
-import test_cluster_failures
 from engines import LOOPBACK, UCX
+from lost_and_late import lose_the_link
 from ucx_found import needs_ucx
 
 import tnt_comm
@@ -98,7 +98,7 @@ def lose_the_link_of_ranks_by_hand(cutter: int, command: str) -> str:
     """As started without a word on how many hosts there are."""
     for name in ("TNT_NUM_NODES", "TNT_NODE_RANK", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE"):
         os.environ.pop(name, None)
-    return test_cluster_failures.lose_the_link(cutter, command)
+    return lose_the_link(cutter, command)
 
 
 def test_a_host_that_vanishes_is_named_also_if_nobody_told_of_hosts() -> None:

@@ -297,10 +297,10 @@ def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
     assert_nothing_is_left(cluster.hosts)
 
 
-@pytest.mark.parametrize(
+@cases(
     "before",
-    ["sleep 8", 'cd "{folder}"'],
-    ids=["a slow login", "own modules in the folder of the login"],
+    [pytest.param('cd "{folder}"', id="own modules in the folder of the login")],
+    thorough=[pytest.param("sleep 8", id="a slow login")],
 )
 def test_a_login_may_be_slow_and_may_lead_to_a_folder_with_modules(
     start, cluster, tmp_path, before
@@ -316,6 +316,7 @@ def test_a_login_may_be_slow_and_may_lead_to_a_folder_with_modules(
     assert start("alpha,beta", "print(rank)", ssh=str(ssh)).end() == (0, "0\n", "")
 
 
+@pytest.mark.thorough  # as by ssh, above
 def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path):
     (tmp_path / "script.py").write_text(PROLOGUE + "wait_for('never')")
     with ssh_cluster(["eta", "theta"], tmp_path_factory.mktemp("hand")) as own:

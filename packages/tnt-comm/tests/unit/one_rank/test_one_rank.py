@@ -85,7 +85,7 @@ def test_several_hosts_that_the_environment_does_not_count_are_refused() -> None
 
 
 def test_the_example_of_the_readme_runs(tmp_path: Path) -> None:
-    readme = Path(__file__).parents[2] / "README.md"
+    readme = Path(__file__).parents[3] / "README.md"
     example, gradients = readme.read_text().split("```python\n")[1:3]
     script = tmp_path / "sums.py"
     script.write_text(example.split("```")[0] + gradients.split("```")[0] + "print(kernel[0])\n")
