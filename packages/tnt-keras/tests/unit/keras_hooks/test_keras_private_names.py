@@ -241,6 +241,7 @@ def test_versions_of_tensorflow_out_of_range_are_refused(version: str) -> None:
         private_tensorflow._GATE.check(version)
 
 
+@pytest.mark.thorough  # the warning is in test_rebuild of tnt-data, the gate above
 def test_a_newer_tensorflow_gets_one_warning_which_says_what_becomes_of_datasets() -> None:
     program = """
 import tensorflow as tf
