@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tnt_keras import callbacks, data, keras, models
     from tnt_keras.api.model import Model, Sequential
     from tnt_keras.api.step_function import explain, function
-    from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
+    from tnt_keras.calls.together import allgather_object, broadcast_object, master_first
     from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
     from tnt_keras.legacy.original_names import Barrier
     from tnt_keras.legacy.tensor_collectives import (
@@ -94,7 +94,7 @@ _HOME = {
         ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
         "legacy.tensor_collectives",
     ),
-    **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.objects"),
+    **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.together"),
     "print": "process.output",
     "explain": "api.step_function",
     "function": "api.step_function",

@@ -12,12 +12,12 @@ import tnt_comm
 from tnt_comm.board import note_progress
 from tnt_keras.callbacks.communication_report import STEPS
 from tnt_keras.callbacks.ranks import folder_of_all_ranks
-from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
+from tnt_keras.calls.errors import is_known_to_all, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.replicas import check_replicas
+from tnt_keras.step.reports import keep_own_logs
 
 _Call = Callable[[keras.callbacks.Callback], None]
 _GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
@@ -152,10 +152,8 @@ class Lockstep(keras.callbacks.Callback):
             for callback in self.callbacks:
                 with folder_of_all_ranks(callback):
                     call(callback)
-        except OtherRankError as error:
-            return error
         except Exception as error:
-            if cause_of(error) is not None:
+            if is_known_to_all(error):
                 raise
             return error
         return None

@@ -24,7 +24,7 @@ from tnt_keras.restart.training_state import (
     build_optimizer,
     restore_variables,
 )
-from tnt_keras.step.replicas import generator_states, set_generator_states
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 _BackupAndRestore = keras.callbacks.BackupAndRestore
 

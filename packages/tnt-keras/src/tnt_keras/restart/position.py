@@ -9,7 +9,7 @@ from typing import Any
 
 from tnt_keras.keras_hooks.private import begin_next_epoch
 from tnt_keras.restart.container import digest_of
-from tnt_keras.step.replicas import generator_states, set_generator_states
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 
 @dataclasses.dataclass

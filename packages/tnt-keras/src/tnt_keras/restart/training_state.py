@@ -26,11 +26,11 @@ from tnt_keras.restart.container import (
 )
 from tnt_keras.restart.position import Progress
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
+from tnt_keras.step.generators import generator_states
 from tnt_keras.step.replicas import (
     array_of,
     backing,
     describe,
-    generator_states,
     replicated_variables,
     shown,
     states_of_generators,
@@ -225,7 +225,7 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     """Compare variables but for their names: a process may number its layers differently."""
     difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
     if difference is not None:
-        number = difference.index
+        number, _ = difference
         raise ValueError(
             f"The backup does not fit to the model: variable {number} is {shown(saved, number)} in "
             f"the backup and {shown(own, number)} in the model. Continue with the model, optimizer "
