@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.seed import Seeds
-from tnt_keras.step.rows import rows_at, spread_positions
+from tnt_keras.step.batch import rows_at, spread_positions
 
 
 def is_array(leaf: Any) -> bool:

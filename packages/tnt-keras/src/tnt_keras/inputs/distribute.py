@@ -32,7 +32,7 @@ from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.keras_hooks.private import adapter_of
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch, unmarked
+from tnt_keras.step.batch import compared, unmarked
 
 
 def distribute_input(
@@ -195,10 +195,10 @@ def _as_input(
         functions += [unmarked] if has_micro_batches else []
         functions += [] if weights is None else [weights.weigh]
     elif not has_micro_batches:
-        functions = [CheckedBatch if weights is None else weights.weigh_own]
+        functions = [compared if weights is None else weights.weigh_own]
     elif is_compared or weights is not None:
         is_compared = True
-        functions = [CheckedBatch if weights is None else weights.weigh_part]
+        functions = [compared if weights is None else weights.weigh_part]
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,

@@ -22,7 +22,7 @@ from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows
 from tnt_keras.keras_hooks.private import DataAdapter
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
-from tnt_keras.step.replicas import catch_up_with_generators_of_master
+from tnt_keras.step.generators import use_generators_of_master
 
 
 def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
@@ -125,7 +125,7 @@ class DrawnByMaster(keras.callbacks.Callback):
 
     def _catch_up(self, kind: str) -> None:
         if kind == self._kind:
-            catch_up_with_generators_of_master()
+            use_generators_of_master()
 
 
 class MasterBatches:
