@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.version_gate import VersionGate
@@ -212,41 +211,3 @@ def adapter_of(data: Any, class_weight: dict[int, float] | None, *, shuffle: boo
     """Return Keras' own adapter of a dataset, or of what makes batches. Local."""
     check_version()
     return _get_data_adapter(data, class_weight=class_weight, shuffle=shuffle)
-
-
-class ChangedInput(DataAdapter):
-    """Input for `fit` that changes the dataset which Keras makes of Python code's batches."""
-
-    def __init__(
-        self,
-        data: Any,
-        class_weight: dict[int, float] | None,
-        change: Callable[[tf.data.Dataset], tf.data.Dataset],
-        begin_epoch: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._adapter = adapter_of(data, class_weight)
-        self._change = change
-        self._begin_epoch = begin_epoch
-
-    def get_tf_dataset(self) -> tf.data.Dataset:
-        """Return the changed dataset of one epoch. Local."""
-        return self._change(self._adapter.get_tf_dataset())
-
-    @property
-    def num_batches(self) -> int | None:
-        """Batches in an epoch, None if not known."""
-        return self._adapter.num_batches
-
-    @property
-    def batch_size(self) -> int | None:
-        """Samples in a batch, None if not known."""
-        return self._adapter.batch_size
-
-    def on_epoch_begin(self) -> None:
-        """Start workers. Local."""
-        self._begin_epoch()
-        self._adapter.on_epoch_begin()
-
-    def on_epoch_end(self) -> None:
-        """Stop workers. Local."""
-        self._adapter.on_epoch_end()

@@ -53,6 +53,8 @@ class Replay:
                 for number, (*_, iterator) in enumerate(epochs):
                     if self._reads:
                         _read(iterator, epochs.steps_per_execution)
+                    elif hasattr(iterator, "begin"):  # it draws the order of a `PyDataset`
+                        iterator.begin()
                     if number == num_executions:  # by this one Keras has noticed the end
                         raise StopIteration
 
