@@ -11,7 +11,6 @@ import tnt_data
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import InputArguments, Keywords
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.inputs.master_reader import MasterBatches, MasterInput
 from tnt_keras.process.framework import set_up_process
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch import Part
@@ -28,7 +27,7 @@ class DistributedDataset:
         dataset: Of micro-batches; on one rank of whole batches.
     """
 
-    def __init__(self, dataset: tf.data.Dataset | MasterBatches) -> None:
+    def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[Any]:
@@ -117,5 +116,4 @@ def distribute(
     given = InputArguments(
         dataset, micro_batch_size=micro_batch_size, read=read, keywords=_KEYWORDS, may_differ=False
     )
-    data = distribute_input(given).data
-    return DistributedDataset(data.get_tf_dataset() if isinstance(data, MasterInput) else data)
+    return DistributedDataset(distribute_input(given).batches)

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.master_reader import DrawnByMaster, MasterInput
+from tnt_keras.inputs.master_reader import DrawnByMaster
 from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
@@ -90,7 +90,7 @@ def callbacks_for_data(
     if any(part.is_compared for part in given.values()):
         compared = {kind: part.is_compared for kind, part in given.items()}
         callbacks.append(model._tnt_owner.data_check().end_of_data(**compared))
-    if any(isinstance(part.data, MasterInput) for part in given.values()):
+    if any(part.is_read_by_master for part in given.values()):
         callbacks.append(DrawnByMaster(next(iter(inputs))))
     return callbacks
 

@@ -269,6 +269,8 @@ def _pass_over(epochs: Any, finished: Sequence[int], *, reads: bool, resets: boo
             for number, (*_, iterator) in enumerate(epochs):
                 if reads:
                     _read(iterator, epochs.steps_per_execution)
+                elif hasattr(iterator, "begin"):  # it draws the order of a `PyDataset`
+                    iterator.begin()
                 if number == num_executions:  # by this one Keras has noticed the end
                     raise StopIteration
 

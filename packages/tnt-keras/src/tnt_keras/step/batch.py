@@ -194,7 +194,7 @@ def as_tensors(batch: Any) -> Any:
 def _with_gathered(part: Part, leaves: list[Any], are_parts: list[bool]) -> Any:
     """Return the structure of the part with some of its leaves from all ranks."""
     with_rows = [leaf for leaf, is_part in zip(leaves, are_parts, strict=True) if is_part]
-    if not with_rows:
+    if not with_rows or not part.num_global:
         return part.data
     sizes = part.sizes or even_sizes(part.num_global)
     own = tf.nest.flatten(with_rows, expand_composites=True)
