@@ -32,6 +32,8 @@ _MESSAGES = {
     ),
     _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
 }
+# Where TensorFlow defines the classes of its errors, and what users call that.
+_ERRORS, _ERRORS_OF_USERS = "tensorflow.python.framework.errors_impl.", "tf.errors."
 _NO_MESSAGE = re.compile(r"[\w.]+: ?")
 _NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
 # Of Python code that an operation runs, or another process.
@@ -87,7 +89,7 @@ def one_line(error: BaseException) -> str:
     # Where TensorFlow puts a heading and the stack of an operation before the message, these are
     # left out. Where Keras names a layer before the message, that is one line with it.
     exception = _printed(error)[1]
-    line = _NODE.sub("", exception[0])
+    line = _NODE.sub("", exception[0]).replace(_ERRORS, _ERRORS_OF_USERS)
     _, message = _operation(exception)
     if message and line.endswith(_IN_GRAPH):
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"

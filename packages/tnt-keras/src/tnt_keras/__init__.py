@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from tnt_keras.api.model import Sequential as Sequential
     from tnt_keras.api.step_function import explain as explain
     from tnt_keras.api.step_function import function as function
-    from tnt_keras.calls.objects import allgather_object as allgather_object
-    from tnt_keras.calls.objects import broadcast_object as broadcast_object
-    from tnt_keras.calls.objects import master_first as master_first
+    from tnt_keras.calls.together import allgather_object as allgather_object
+    from tnt_keras.calls.together import broadcast_object as broadcast_object
+    from tnt_keras.calls.together import master_first as master_first
     from tnt_keras.legacy.batches import batch_mean as batch_mean
     from tnt_keras.legacy.batches import batch_sum as batch_sum
     from tnt_keras.legacy.batches import gather_batch as gather_batch
@@ -61,7 +61,7 @@ _NAMES = {
     "api.former_options": ("ParallelStrategy", "ProbeError"),
     "api.model": ("Model", "Sequential"),
     "api.step_function": ("explain", "function"),
-    "calls.objects": ("allgather_object", "broadcast_object", "master_first"),
+    "calls.together": ("allgather_object", "broadcast_object", "master_first"),
     "legacy.batches": ("batch_mean", "batch_sum", "gather_batch"),
     "legacy.original_names": ("Barrier",),
     "legacy.tensor_collectives": ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),

@@ -217,3 +217,9 @@ def test_bytes_of_a_name_that_are_no_text_are_told_escaped():
 def test_empty_lines_before_a_message_are_left_out():
     assert one_line(ValueError("\n\n  real text\nmore")) == "ValueError: real text"
     assert one_line(ValueError("")) == "ValueError"
+
+
+def test_an_error_of_tensorflow_has_the_name_that_users_know():
+    names = {"__module__": "tensorflow.python.framework.errors_impl"}
+    error = type("InvalidArgumentError", (Exception,), names)("too big")
+    assert one_line(error) == "tf.errors.InvalidArgumentError: too big"

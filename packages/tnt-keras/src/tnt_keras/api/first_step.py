@@ -12,19 +12,17 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.master_reader import DrawnByMaster, MasterInput
+from tnt_keras.inputs.master_reader import DrawnByMaster
 from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.data_check import EndOfData
-from tnt_keras.step.owner import step_scope
-from tnt_keras.step.replicas import (
-    check_replicas_in_turn,
+from tnt_keras.step.generators import (
     generator_states,
     set_generator_states,
-    synchronize,
     use_generators_of_master,
 )
+from tnt_keras.step.owner import step_scope
+from tnt_keras.step.replicas import check_replicas_in_turn, synchronize
 
 
 def split_arguments(
@@ -68,7 +66,7 @@ def prepare_steps(model: Any) -> None:
     reduce_accumulated(model._tnt_owner.optimizers)
     synchronize(model._tnt_owner)
     if model.run_eagerly:
-        use_generators_of_master()
+        use_generators_of_master(with_seed=True)
     model._tnt_owner.is_synchronized = True
 
 
@@ -91,8 +89,8 @@ def callbacks_for_data(
     callbacks: list[keras.callbacks.Callback] = []
     if any(part.is_compared for part in given.values()):
         compared = {kind: part.is_compared for kind, part in given.items()}
-        callbacks.append(EndOfData(model._tnt_owner.data_check(), **compared))
-    if any(isinstance(part.data, MasterInput) for part in given.values()):
+        callbacks.append(model._tnt_owner.data_check().end_of_data(**compared))
+    if any(part.is_read_by_master for part in given.values()):
         callbacks.append(DrawnByMaster(next(iter(inputs))))
     return callbacks
 

@@ -21,16 +21,14 @@ from tnt_keras.process.output import is_shown, logger
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
-from tnt_keras.step.keras_function import (
-    KerasFunction,
-    KerasPredictFunction,
-    Steps,
-    WholeSteps,
-    require_call,
+from tnt_keras.step.keras_function import Steps, function_for_keras, new_steps, require_call
+from tnt_keras.step.owner import (
+    StepOwner,
+    default_options,
+    given_options,
+    is_inside_step,
+    notice_own_loops,
 )
-from tnt_keras.step.own_loops import notice_own_loops
-from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
-from tnt_keras.step.partitioned_steps import PartitionedSteps
 
 
 class _OfAnyClass(patch.MixinBase):
@@ -92,12 +90,13 @@ class _OfAnyClass(patch.MixinBase):
         if get_size() == 1:
             return make(force)
         if force or getattr(self, attribute) is None:
-            steps, owner = self._tnt_steps(kind, make), self._tnt_owner
-            function: Any
-            if kind == "predict":
-                function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
-            else:
-                function = KerasFunction(steps, owner, lambda: self.steps_per_execution)
+            function = function_for_keras(
+                kind,
+                self._tnt_steps(kind, make),
+                self._tnt_owner,
+                num_steps=lambda: self.steps_per_execution,
+                plain=lambda: _made(self, kind, make),
+            )
             setattr(self, attribute, function)
         return getattr(self, attribute)
 
@@ -115,9 +114,7 @@ class _OfAnyClass(patch.MixinBase):
             # One that makes variables is traced twice, and asks an iterator for a batch each time.
             batches = (lambda batch: [batch]) if kind == "predict" else itertools.repeat
             step = lambda batch: function(batches(batch))  # noqa: E731
-        if self.run_eagerly:
-            return WholeSteps(name, step, self._tnt_owner, "it runs eagerly")
-        return PartitionedSteps(name, step, self._tnt_owner)
+        return new_steps(name, step, self._tnt_owner, run_eagerly=self.run_eagerly)
 
 
 def _made(model: Any, kind: str, make: Callable[..., Any]) -> Any:

@@ -24,10 +24,10 @@ from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_p
 from tnt_keras.process.output import logger, print
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.keras_function import Steps, WholeSteps
+from tnt_keras.step.generators import use_generators_of_master
+from tnt_keras.step.keras_function import Steps, new_steps
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
-from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.replicas import check_replicas_in_turn, use_generators_of_master
+from tnt_keras.step.replicas import check_replicas_in_turn
 
 _MANY_GRAPHS = 5
 
@@ -117,10 +117,12 @@ class StepFunction:
         def step(given: Any) -> Any:
             return call_with(self._function, layout, given)
 
-        if self._run_eagerly or tf.config.functions_run_eagerly():
-            use_generators_of_master()
-            return WholeSteps(self._name, step, self._owner, "it runs eagerly")
-        return PartitionedSteps(self._name, step, self._owner, traces_exactly=True)
+        run_eagerly = self._run_eagerly or tf.config.functions_run_eagerly()
+        if run_eagerly:
+            use_generators_of_master(with_seed=True)
+        return new_steps(
+            self._name, step, self._owner, run_eagerly=run_eagerly, traces_exactly=True
+        )
 
 
 @overload

@@ -16,8 +16,8 @@ from tnt_keras.calls.errors import is_known_to_all, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.replicas import check_replicas
+from tnt_keras.step.reports import keep_own_logs
 
 STEPS = {"train": "training step", "test": "test step", "predict": "prediction step"}
 """What a step is called, by the name that Keras' hooks have for it."""

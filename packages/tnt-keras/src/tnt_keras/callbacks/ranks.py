@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import keras
 
-from tnt_keras.calls.current_call import on_one_rank
+from tnt_keras.calls.current_call import holding, on_one_rank
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.process.environment import settings
 from tnt_keras.process.output import logger
@@ -108,7 +108,7 @@ class Callback(keras.callbacks.Callback):
         if self.run_on_all_ranks:
             call()
         elif is_master_rank():
-            with on_one_rank.holding(type(self.callback).__name__):
+            with holding(on_one_rank, type(self.callback).__name__):
                 call()
 
     def _logs(self, hook: str, logs: Any) -> Any:
@@ -258,7 +258,7 @@ class TensorBoardOfRank(Callback):
         super().set_model(model)
 
     def _run(self, call: Callable[[], None]) -> None:
-        with on_one_rank.holding(type(self.callback).__name__):
+        with holding(on_one_rank, type(self.callback).__name__):
             call()
 
 

@@ -21,12 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
 from tnt_keras.keras_hooks.patch import plain_class, replaced
 from tnt_keras.keras_hooks.private_tensorflow import VersionGate
 
-_Change = Callable[[tf.data.Dataset], tf.data.Dataset]
 _GATE = VersionGate("Keras", oldest=(3, 8), newest=(3, 15))
 
 _adapters = "keras.src.trainers.data_adapters"
@@ -214,33 +212,3 @@ def adapter_of(data: Any, class_weight: dict[int, float] | None, *, shuffle: boo
     """Return Keras' own adapter of a dataset, or of what makes batches. Local."""
     check_version()
     return _get_data_adapter(data, class_weight=class_weight, shuffle=shuffle)
-
-
-class _ChangedInput(DataAdapter):
-    """Does what another adapter does, which does not know of it: no circle keeps data alive."""
-
-    def __init__(self, adapter: Any, change: _Change, begin_epoch: Callable[[], None]) -> None:
-        self._adapter, self._change, self._begin_epoch = adapter, change, begin_epoch
-
-    num_batches = property(lambda self: self._adapter.num_batches)
-    batch_size = property(lambda self: self._adapter.batch_size)
-
-    def get_tf_dataset(self) -> tf.data.Dataset:
-        return self._change(self._adapter.get_tf_dataset())
-
-    def on_epoch_begin(self) -> None:
-        self._begin_epoch()
-        self._adapter.on_epoch_begin()  # which starts workers
-
-    def on_epoch_end(self) -> None:
-        self._adapter.on_epoch_end()
-
-
-def changed_input(
-    data: Any,
-    class_weight: dict[int, float] | None,
-    change: _Change,
-    begin_epoch: Callable[[], None],
-) -> Any:
-    """Return an adapter whose dataset of an epoch, and the begin of epochs, are changed. Local."""
-    return _ChangedInput(adapter_of(data, class_weight), change, begin_epoch)

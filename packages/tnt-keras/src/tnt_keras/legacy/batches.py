@@ -17,7 +17,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.arguments import errors_naming
-from tnt_keras.inputs.seed import SEED
+from tnt_keras.inputs.arrays import SEED
 from tnt_keras.process.rank import get_rank, get_size
 
 

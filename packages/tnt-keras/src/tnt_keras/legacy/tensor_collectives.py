@@ -50,8 +50,8 @@ class _TensorCollective:
         arrays, caller = self._arrays_of(inputs), user_line()
         if arrays:
             self._tickets = [
-                self._start_one(array, label, caller)
-                for array, label in zip(arrays, self._labels, strict=True)
+                self._start_one(leaf, array, label=label, caller=caller)
+                for leaf, array, label in zip(self._leaves, arrays, self._labels, strict=True)
             ]
         else:  # others may have values, and would wait for them
             self._tickets = [self._group.start_barrier(label=self._labels[0], caller=caller)]
@@ -84,7 +84,7 @@ class _TensorCollective:
         ]
         return tf.nest.pack_sequence_as(self._structure, results)
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
         raise NotImplementedError
 
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
@@ -158,19 +158,13 @@ class TensorAllreducer(_TensorCollective):
         self.start(inputs)
         return self.wait_for_completion()
 
-    def _arrays_of(self, inputs: Any) -> list[Array]:
-        arrays = super()._arrays_of(inputs)
-        return [
-            halves_of(array) if leaf.kind is int else array
-            for leaf, array in zip(self._leaves, arrays, strict=True)
-        ]
-
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return joined_halves(received) if leaf.kind is int else super()._result_of(leaf, received)
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        sent = halves_of(array) if leaf.kind is int else array
         op = "or" if array.dtype == bool else "sum"
-        return self._group.start_allreduce(array, op, label=label, caller=caller)
+        return self._group.start_allreduce(sent, op, **labels)
 
 
 class TensorBroadcaster(_TensorCollective):
@@ -225,8 +219,8 @@ class TensorBroadcaster(_TensorCollective):
             return super()._arrays_of(inputs)
         return [np.zeros(leaf.shape, leaf.dtype) for leaf in self._leaves]
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
-        return self._group.start_broadcast(array, self._root, label=label, caller=caller)
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        return self._group.start_broadcast(array, self._root, **labels)
 
 
 class TensorAllgatherer(_TensorCollective):
@@ -260,8 +254,8 @@ class TensorAllgatherer(_TensorCollective):
         self.start(inputs)
         return self.wait_for_completion()
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
-        return self._group.start_allgather(array.reshape(-1), label=label, caller=caller)
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        return self._group.start_allgather(array.reshape(-1), **labels)
 
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return leaf.restore(np.concatenate(received))

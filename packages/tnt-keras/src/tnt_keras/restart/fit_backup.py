@@ -25,7 +25,7 @@ from tnt_keras.process.rank import get_rank
 from tnt_keras.restart.backup_files import BackupFiles
 from tnt_keras.restart.container import digest_of, is_plain
 from tnt_keras.restart.training_state import Progress, SavedState, TrainingState, restore_variables
-from tnt_keras.step.replicas import generator_states, set_generator_states
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
@@ -269,6 +269,8 @@ def _pass_over(epochs: Any, finished: Sequence[int], *, reads: bool, resets: boo
             for number, (*_, iterator) in enumerate(epochs):
                 if reads:
                     _read(iterator, epochs.steps_per_execution)
+                elif hasattr(iterator, "begin"):  # it draws the order of a `PyDataset`
+                    iterator.begin()
                 if number == num_executions:  # by this one Keras has noticed the end
                     raise StopIteration
 

@@ -19,6 +19,7 @@ from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
 from tnt_keras.restart import container
 from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
+from tnt_keras.step.generators import generator_states
 from tnt_keras.step.signature import Sizes
 
 _GET, _SET = "get_backup_state", "set_backup_state"
@@ -166,13 +167,13 @@ class TrainingState:
         self._model = model
         self._callbacks = [CallbackState(callback) for callback in callbacks]
         self._fit_number = fit_number
-        self.first_generators = replicas.generator_states()
+        self.first_generators = generator_states()
         self._new: set[str] = set()  # classes of callbacks that a warning has named
 
     def save(self, progress: Progress) -> dict[str, Any]:
         """Return the state for a file; that of the master rank is complete. Collective."""
         reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
-        generators = {"first": self.first_generators, "now": replicas.generator_states()}
+        generators = {"first": self.first_generators, "now": generator_states()}
         parts = [container.packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
         return {
@@ -222,7 +223,7 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     """Compare variables but for their names: a process may number its layers differently."""
     difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
     if difference is not None:
-        number = difference.index
+        number, _ = difference
         in_backup, in_model = (replicas.shown(each, number) for each in (saved, own))
         raise ValueError(
             f"The backup does not fit to the model: variable {number} is {in_backup} in the backup "
