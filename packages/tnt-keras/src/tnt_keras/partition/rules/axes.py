@@ -28,8 +28,7 @@ _IMAGES = (0, 1, 2, None)
 @rule("Sum Mean", replicated=[1], takes_partial_sums=[0])
 def _sum_or_mean(operation: Operation) -> Decision | None:
     """Make totals, and leave totals what they are; but not of quotients of integers."""
-    value = operation.inputs[0]
-    is_mean = operation.type == "Mean"
+    value, is_mean = operation.inputs[0], operation.type == "Mean"
     if is_mean and not (value.dtype.is_floating or value.dtype.is_complex):
         return _reduced(operation, total=None)
     if is_partial_sum(value):
@@ -44,27 +43,22 @@ def _other_reduction(operation: Operation) -> Decision | None:
     return _reduced(operation, Partial(_OVER_REPLICAS[operation.type]) if is_comparable else None)
 
 
-@rule("EuclideanNorm ArgMax ArgMin", replicated=[1])
-def _reduction_without_rows(operation: Operation) -> Decision | None:
-    """Refuse reductions over rows: they do not follow from those of the replicas."""
-    return _reduced(operation, total=None)
+# Over rows they do not follow from those of the replicas.
+rule("EuclideanNorm ArgMax ArgMin", replicated=[1])(lambda op: _reduced(op, total=None))
 
 
 def _reduced(
     operation: Operation, total: Partial | None, weighted: bool = False
 ) -> Decision | None:
     """Return the decision for axes that are an operation's second input."""
-    value, axes = operation.inputs
-    rank = value.rank
-    reduced = {int(axis) % rank for axis in np.ravel(known(axes.constant))}
+    rank = operation.inputs[0].rank
+    reduced = {int(axis) % rank for axis in np.ravel(known(operation.inputs[1].constant))}
     keeps = operation.attributes.get("keep_dims", False)
     left = [None if a in reduced else a for a in range(rank) if keeps or a not in reduced]
     return along_one_label(operation, [range(rank), []], [left], total=total, weighted=weighted)
 
 
-@rule("L2Loss")
-def _half_of_squares(operation: Operation) -> Decision:
-    return as_they_are(operation, PARTIAL)
+rule("L2Loss")(lambda operation: as_they_are(operation, PARTIAL))
 
 
 @rule("BiasAddGrad")
@@ -135,12 +129,6 @@ def _cross_entropy(operation: Operation) -> Decision | None:
     return along_one_label(operation, rows, [[-1], [-1, None]])
 
 
-@rule("NthElement")
-def _nth_element(operation: Operation) -> Decision | None:
-    axes = range(len(operation.shapes[0]) - 1)
-    return along_one_label(operation, [[*axes, None], []], [axes])
-
-
 # The axes of each input and output, with the same number where they are cut together.
 _CUT_TOGETHER: dict[str, tuple[list[Labels], list[Labels]]] = {
     "InTopK": ([[0, None], [0]], [[0]]),
@@ -153,6 +141,10 @@ _CUT_TOGETHER: dict[str, tuple[list[Labels], list[Labels]]] = {
 }
 
 
-@rule(" ".join(_CUT_TOGETHER))
-def _cut_together(operation: Operation) -> Decision | None:
-    return along_one_label(operation, *_CUT_TOGETHER[operation.type])
+rule(" ".join(_CUT_TOGETHER))(lambda op: along_one_label(op, *_CUT_TOGETHER[op.type]))
+
+
+@rule("NthElement")
+def _nth_element(operation: Operation) -> Decision | None:
+    axes = range(len(operation.shapes[0]) - 1)
+    return along_one_label(operation, [[*axes, None], []], [axes])

@@ -144,9 +144,8 @@ def _space_to_batch(operation: Operation) -> Decision | None:
 def _batch_to_space(operation: Operation) -> Decision | None:
     """Make a place in a block of each whole batch."""
     rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
-    if rows.outer % num_places:
-        return None
-    return cut_inputs(operation, [0], rows, Sharded(0, rows.outer // num_places, rows.inner))
+    blocks, rest = divmod(rows.outer, num_places)
+    return None if rest else cut_inputs(operation, [0], rows, Sharded(0, blocks, rows.inner))
 
 
 def _places_in_block(operation: Operation) -> int:

@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Collection, Hashable, Sequence
 from typing import TypeAlias
 
-from tnt_keras.partition.rules.registry import Decision, Operation, Output
+from tnt_keras.partition.rules.registry import Decision, Operation
 from tnt_keras.partition.value import (
     REPLICATED,
     Partial,
@@ -93,7 +93,7 @@ class _Cut:
         return wanted
 
     def of_output(
-        self, output: Output, labels: Labels | Placement, total: Placement | None
+        self, output: Value, labels: Labels | Placement, total: Placement | None
     ) -> Placement:
         """Return where an output is then, unless the operation gives another than was expected."""
         if not isinstance(labels, Sequence):
@@ -123,16 +123,10 @@ def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
 
 def _elements_exchanged(operation: Operation, decision: Decision) -> int:
     """Return about how many elements are gathered before, and reduced after an operation."""
-    gathered = (
-        value.shape
-        for value, wanted in zip(operation.inputs, decision.inputs, strict=True)
-        if isinstance(value.placement, Sharded) and value.placement != wanted
-    )
-    reduced = (
-        output.shape
-        for output, placement in zip(operation.outputs, decision.outputs, strict=True)
-        if isinstance(placement, Partial)
-    )
+    before = zip(operation.inputs, decision.inputs, strict=True)
+    after = zip(operation.outputs, decision.outputs, strict=True)
+    gathered = (v.shape for v, p in before if isinstance(v.placement, Sharded) and v.placement != p)
+    reduced = (output.shape for output, p in after if isinstance(p, Partial))
     return sum(map(estimated_size, (*gathered, *reduced)))
 
 
