@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.global_shapes import in_common
@@ -52,9 +53,7 @@ def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | No
         return _region(analysis, node, inputs)
     if node.type in _LOOPS:
         return _loop(analysis, node, inputs)
-    if node.type in _BRANCHES:
-        return _branch(analysis, node, inputs)
-    return None
+    return _branch(analysis, node, inputs) if node.type in _BRANCHES else None
 
 
 def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
@@ -112,19 +111,13 @@ def _next(variable: Value, result: Value, num_rows: int) -> Value:
     return fitting(following if result is variable else _invariant(following), num_rows)
 
 
-def _known_of(value: Value) -> tuple[Any, ...]:
-    """Return what is known of a value, to be compared."""
-    return (
-        *(value.placement, value.shape, value.constant is None),
-        *(value.elements, value.example is None, value.example_shape),
-        *(value.length, value.example_length, _known_of_element(value.element)),
-    )
-
-
-def _known_of_element(element: Element | None) -> Any:
-    if element is None:
-        return None
-    return element.shape, element.constant is None, _known_of_element(element.element)
+def _known_of(known: Value | Element) -> list[Any]:
+    """Return what is known of a value, to be compared; of arrays, that there is one."""
+    fields = (getattr(known, field.name) for field in dataclasses.fields(known))
+    return [
+        _known_of(x) if isinstance(x, Element) else type(x) if isinstance(x, np.ndarray) else x
+        for x in fields
+    ]
 
 
 def _invariant(value: Value) -> Value:

@@ -43,13 +43,9 @@ _NUMBERS = {
 # Operations that give elements other places, and do nothing to them: which of so many inputs hold
 # these elements.
 _MOVES: dict[str, Callable[[int], range]] = {
-    **dict.fromkeys(
-        (
-            *("ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice"),
-            *("Transpose", "Unpack"),
-        ),
-        lambda count: range(1),
-    ),
+    **dict.fromkeys(("ExpandDims", "GatherV2", "Identity", "Reshape"), lambda count: range(1)),
+    **dict.fromkeys(("Slice", "Squeeze", "StridedSlice", "Transpose"), lambda count: range(1)),
+    "Unpack": lambda count: range(1),
     "ConcatV2": lambda count: range(count - 1),
     "DynamicStitch": lambda count: range(count // 2, count),
     "Pack": lambda count: range(count),

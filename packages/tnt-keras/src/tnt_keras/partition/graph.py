@@ -23,26 +23,12 @@ _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 _CONDS = {"If", "StatelessIf"}
 _NOTHING = {"Const", "Identity", "NoOp", "Placeholder"}
 _NO_EFFECT = {
-    "Argument",
-    "Placeholder",
-    "PlaceholderWithDefault",
-    "ReadVariableOp",
-    "ResourceGather",
-    "ResourceGatherNd",
-    "VarHandleOp",
-    "VarIsInitializedOp",
-    "VariableShape",
+    "Argument", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "ResourceGather",
+    "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
     # Their state is their own: where nobody reads a draw, nobody misses it.
-    "Multinomial",
-    "ParameterizedTruncatedNormal",
-    "RandomGamma",
-    "RandomPoissonV2",
-    "RandomShuffle",
-    "RandomStandardNormal",
-    "RandomUniform",
-    "RandomUniformInt",
-    "TruncatedNormal",
-}
+    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2",
+    "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal",
+}  # fmt: skip
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")

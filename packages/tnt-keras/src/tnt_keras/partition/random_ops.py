@@ -99,14 +99,18 @@ def draw_rows(
         return None
     numbers = getattr(op_library(), _DRAWS[op_type][0])(
         *inputs,
-        lead=tf.convert_to_tensor(lead, tf.int64),
-        num_rows=tf.convert_to_tensor(rows, tf.int64),
+        lead=_int64(lead),
+        num_rows=_int64(rows),
         first=first,
         step=step,
         max_threads=_max_threads(),
         **({} if bounds else {"dtype": dtype}),
     )
     return tf.reshape(numbers, shape)
+
+
+def _int64(number: int | tf.Tensor) -> tf.Tensor:
+    return tf.cast(number, tf.int64) if tf.is_tensor(number) else tf.constant(number, tf.int64)
 
 
 @functools.cache

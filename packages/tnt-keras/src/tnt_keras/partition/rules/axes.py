@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.rules.elementwise import channel_axis
-from tnt_keras.partition.rules.labels import Labels, along_one_label, broadcast_labels
+from tnt_keras.partition.rules.labels import Labels, along_one_label, beside, broadcast_labels
 from tnt_keras.partition.rules.registry import (
     REAL,
     Decision,
@@ -87,30 +85,21 @@ def _counts(operation: Operation) -> Decision | None:
 @rule("FFT2D IFFT2D RFFT2D IRFFT2D FFT3D IFFT3D RFFT3D IRFFT3D", replicated=[1])
 def _along_last(operation: Operation) -> Decision | None:
     num_axes = next((n for n in (2, 3) if operation.type.endswith(f"FFT{n}D")), 1)
-    return _beside(operation, range(-num_axes, 0))
+    return beside(operation, range(-num_axes, 0))
 
 
 @rule("Roll", replicated=[1, 2])
 @rule("Cumsum Cumprod CumulativeLogsumexp", replicated=[1])
 def _along_given(operation: Operation) -> Decision | None:
     """Take the axes from the last input."""
-    return _beside(operation, np.ravel(known(operation.inputs[-1].constant)))
+    return beside(operation, np.ravel(known(operation.inputs[-1].constant)))
 
 
 @rule("Reverse ReverseV2", replicated=[1], linear=[0])
 def _reversal(operation: Operation) -> Decision | None:
     """Take axes by their numbers, or as one bool for each."""
     axes = known(operation.inputs[1].constant)
-    return _beside(operation, np.flatnonzero(axes) if axes.dtype == np.bool_ else axes)
-
-
-def _beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
-    """Return the decision for rows along no given axis, of the first input and all outputs."""
-    rank = operation.inputs[0].rank
-    taken = {int(axis) % rank for axis in axes}
-    labels = [None if axis in taken else axis for axis in range(rank)]
-    operands: list[list[int | None]] = [[] for _ in operation.inputs[1:]]
-    return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
+    return beside(operation, np.flatnonzero(axes) if axes.dtype == np.bool_ else axes)
 
 
 @rule("ReverseSequence")

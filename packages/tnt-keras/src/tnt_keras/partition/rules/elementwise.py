@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from tnt_keras.partition.rules.labels import (
     Labels,
-    along_leading_axes,
     along_one_label,
     batchwise,
+    beside,
     broadcast_labels,
     cut_inputs,
 )
@@ -159,7 +159,7 @@ def channel_axis(operation: Operation) -> int:
 
 
 # Any axis but that of the channels, the last one.
-rule("FakeQuantWithMinMaxVarsPerChannel")(lambda op: along_leading_axes(op, 1))
+rule("FakeQuantWithMinMaxVarsPerChannel")(lambda op: beside(op, [-1]))
 
 
 @rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
@@ -179,7 +179,7 @@ def _gradient_of_quantization(operation: Operation) -> Decision | None:
 @rule("RegexReplace RegexFullMatch", replicated=[1, 2])
 def _one_string(operation: Operation) -> Decision | None:
     """Cut strings or numbers; a pattern may follow, and what takes its place."""
-    return along_leading_axes(operation, 0)
+    return beside(operation, [])
 
 
 # It hashes what lies along all axes but the first.

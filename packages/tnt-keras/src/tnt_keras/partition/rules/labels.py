@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from tnt_keras.partition.rules.registry import Decision, Operation
@@ -52,6 +52,15 @@ def along_one_label(
             ]
             found.append(Decision(tuple(before), tuple(after), weighted=weighted))
     return min(found, key=lambda d: _elements_exchanged(operation, d), default=None)
+
+
+def beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
+    """Return the decision for rows along no given axis, of the first input and all outputs."""
+    rank = operation.inputs[0].rank
+    taken = {int(axis) % rank for axis in axes}
+    labels = [None if axis in taken else axis for axis in range(rank)]
+    operands: list[list[int | None]] = [[] for _ in operation.inputs[1:]]
+    return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
 
 
 def broadcast_labels(shape: Sizes, core: int = 0) -> Labels:
@@ -159,11 +168,3 @@ def batchwise(
     """
     rows = rows_of_batch(operation, batches)
     return None if rows is None else cut_inputs(operation, batches, rows, *outputs)
-
-
-def along_leading_axes(operation: Operation, num_inner: int) -> Decision | None:
-    """Return the decision if each part of input 0, its last axes, is computed by itself."""
-    first = operation.inputs[0]
-    if num_inner and first.rows.axis >= first.rank - num_inner:
-        return None
-    return cut_inputs(operation, [0], first.rows)
