@@ -64,8 +64,10 @@ class Emitter:
     """Makes operations and reshards values, in the graph that is being built.
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
-    which each replica draws rows of its own. `keep` is called with what must live as long as the
-    graph. Emitters of bodies share the lists of exchanges, and `alone`.
+    which each replica draws rows of its own, and `draw_counters` say how far seeded draws have
+    come. `keep` is called with what must live as long as the graph. Emitters of bodies share with
+    that of the graph the lists of exchanges, of which some block, and `alone`, the names of
+    operations that other processes do not run.
     """
 
     sharding: BatchSharding
@@ -75,10 +77,10 @@ class Emitter:
     own_draws: frozenset[Node] = frozenset()
     draw_counters: Mapping[Node, tf.Variable] = dataclasses.field(default_factory=dict)
     scope: str = ""
-    blocked: list[Request] = dataclasses.field(default_factory=list)  # exchanges that block
+    blocked: list[Request] = dataclasses.field(default_factory=list)
     exchanged: list[Exchanged] = dataclasses.field(default_factory=list)
-    alone: set[str] = dataclasses.field(default_factory=set)  # operations of this process only
-    # Those that are waited for by what follows a node.
+    alone: set[str] = dataclasses.field(default_factory=set)
+    # Those of each node, waited for by what follows the node.
     operations: dict[Node, list[tf.Operation]] = dataclasses.field(default_factory=dict)
     constants: dict[Any, tf.Tensor] = dataclasses.field(default_factory=dict)
 
