@@ -9,8 +9,8 @@ import pytest
 
 import tnt_comm.board
 import tnt_comm.failure
-from tnt_launch.output.failure import Failure
-from tnt_launch.running.board import ENTRY, Board, Entry
+from tnt_launch.running import traceback_text
+from tnt_launch.running.board import ENTRY, Board, Entry, Failure
 
 RANK_1 = {
     "TNT_RANK": "1",
@@ -51,6 +51,12 @@ def test_both_sides_know_the_same_fields_and_sizes():
     ]
     assert fields[0] == fields[1]
     assert tnt_comm.board.ENTRY == ENTRY
+
+
+def test_both_sides_know_the_same_code_as_that_of_users():
+    """A rank names the line where it reports its error, the launcher where it finds a traceback."""
+    of_ranks, of_launcher = tnt_comm.failure._NOT_THE_USERS, traceback_text._NOT_THE_USERS
+    assert of_ranks.pattern == of_launcher.pattern
 
 
 def test_epoch_and_step_are_those_that_a_rank_notes(told):
