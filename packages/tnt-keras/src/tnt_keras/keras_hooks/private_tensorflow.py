@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib
+import itertools
 import linecache
 import os
 import sys
@@ -90,6 +91,8 @@ _variable_creators = _GATE.find(f"{_core}.ops", "Graph", "_variable_creator_stac
 _function_def_to_graph = _GATE.find(f"{_core}.function_def_to_graph", "function_def_to_graph")
 _atomic = "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction"
 _cached_definition = _GATE.find(*_atomic, "cached_definition")
+_execute = _GATE.find("tensorflow.python.eager.execute", "execute")
+_context = _GATE.find("tensorflow.python.eager.context", "context")
 _loader = _GATE.find("tensorflow.python.autograph.pyct", "loader")
 _load_source = _GATE.find("tensorflow.python.autograph.pyct.loader", "load_source")
 _made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -139,6 +142,15 @@ def made_outside(**options: Any) -> tf.Variable:
             return tf.Variable(**options)
     finally:
         traced._variable_creator_stack = creators
+
+
+def executed(
+    operation_type: str, inputs: list[tf.Tensor], attributes: dict[str, Any], num_outputs: int
+) -> list[tf.Tensor]:
+    """Run an operation now, given all its inputs in one list and all its attributes. Local."""
+    check_version()
+    flat = tuple(itertools.chain.from_iterable(attributes.items()))
+    return list(_execute(operation_type, num_outputs, inputs, flat, _context()))
 
 
 def keep_generated_code_in_memory() -> None:
