@@ -24,12 +24,7 @@ from tnt_keras.step.batch import (
     with_whole_values,
 )
 from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.reports import (
-    StepReport,
-    compare_with_serial,
-    num_compared_rows,
-    why_not_compared,
-)
+from tnt_keras.step.reports import StepReport, compare_with_serial, why_not_compared
 from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, knows_all, layout_of
 from tnt_keras.step.traced_steps import FormFunctions, StepTrace, TracedSteps, inputs_of
 
@@ -233,7 +228,7 @@ class PartitionedSteps:
         is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
         if any(is_shared and isinstance(leaf, tf.Tensor) for leaf, is_shared in part.leaves):
             is_for_any_size = False  # parts with other rows may name samples of all the batch
-        num_rows = min(part.num_global, num_compared_rows() if is_for_any_size else sys.maxsize)
+        num_rows = min(part.num_global, 2 * get_size() + 1 if is_for_any_size else sys.maxsize)
         some = tf.range(num_rows, dtype=tf.int64)
         whole = whole_batch(part)
         if num_rows < part.num_global:

@@ -127,8 +127,10 @@ class OwnLogs:
         """Add `factor` times what this rank's rows have added in a step; None is no sum. Local."""
         for variable, partial_sum in zip(variables, partial_sums, strict=True):
             before = self._sums.get(id(variable), 0.0)
-            is_sum = partial_sum is not None and before is not None
-            self._sums[id(variable)] = before + factor * partial_sum if is_sum else None
+            if partial_sum is None or before is None:
+                self._sums[id(variable)] = None
+            else:
+                self._sums[id(variable)] = before + factor * partial_sum
         self._newest = step_name
 
     def reset(self) -> None:
@@ -169,11 +171,6 @@ def keep_own_logs(model: Any) -> None:
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)
         model.train_function = model.test_function = None
-
-
-def num_compared_rows() -> int:
-    """Return how many rows a comparison takes at most. Local."""
-    return 2 * get_size() + 1
 
 
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
