@@ -83,7 +83,6 @@ class DistributedFunctions(MixinBase):
             function = function_for_keras(
                 kind,
                 self._tnt_steps(kind, make),
-                self._tnt_owner,
                 num_steps=lambda: self.steps_per_execution,
                 plain=lambda: _made(self, kind, make),
             )

@@ -24,6 +24,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -40,17 +41,11 @@ _SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
 _PARTS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
 
 
-@dataclasses.dataclass(frozen=True)
-class Label:
-    """What an operation says about its call."""
+class Label(NamedTuple):
+    """What an operation says about its call: its attributes."""
 
-    text: str = ""  # what the call is for; ranks compare it, with the shape
+    label: str = ""  # what the call is for; ranks compare it, with the shape
     caller: str = ""  # where it stems from, for messages and the timeline
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The attributes of the operation."""
-        return {"label": self.text, "caller": self.caller}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -143,7 +138,7 @@ def start(
     `presence` is a float64 scalar, no constant of the graph; where it is 0 no rows are gathered.
     """
     operation = getattr(op_library(), f"tnt_start_{kind}")
-    return operation(value, presence, gatherer=gatherer.handle, **label.attributes)
+    return operation(value, presence, gatherer=gatherer.handle, **label._asdict())
 
 
 def at_once(
@@ -156,7 +151,7 @@ def at_once(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
     operation = getattr(op_library(), f"tnt_{prefix}{kind}")
-    token, result = operation(value, after, gatherer=gatherer.handle, **label.attributes)
+    token, result = operation(value, after, gatherer=gatherer.handle, **label._asdict())
     if kind == "gather":
         result.set_shape([None, *value.shape[1:]])
     return token, result
@@ -171,7 +166,7 @@ def allreduce(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Combine tensors of one shape after a token: token and result, the same on all. Collective."""
     token, result = op_library().tnt_allreduce(
-        value, after, op=REDUCTIONS.index(reduction), **label.attributes
+        value, after, op=REDUCTIONS.index(reduction), **label._asdict()
     )
     result.set_shape(value.shape)
     return token, result

@@ -224,7 +224,7 @@ def _combined_together(
         return token, [result]
     more = f" and {len(values) - 1} more"
     flat = tf.concat([tf.reshape(each, [-1]) for each in travelling], 0)
-    label = ops.Label(label.text + more, label.caller + more)
+    label = ops.Label(label.label + more, label.caller + more)
     token, together = ops.allreduce(flat, after, kind, label)
     parts = tf.split(together, [each.shape.num_elements() for each in travelling])
     return token, [tf.reshape(p, each.shape) for p, each in zip(parts, travelling, strict=True)]

@@ -47,7 +47,7 @@ class PartitionedSteps:
         traces_exactly: bool = False,
     ) -> None:
         self.name = name
-        self._owner = owner
+        self.owner = owner
         self._is_exact = traces_exactly
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
         self._forms: dict[tuple[str, Any], BatchForms] = {}
@@ -80,7 +80,7 @@ class PartitionedSteps:
         """
         part, is_cut = part_to_compute(part)
         functions, tensors = self._functions_for(part, is_cut, element_spec)
-        if self._owner.options.check and not self._is_checked and is_cut:
+        if self.owner.options.check and not self._is_checked and is_cut:
             self._is_checked = True
             self._compare_with_serial(part, functions.trace, element_spec)
         are_updates = functions.trace.accumulations.begin_step()
@@ -112,7 +112,7 @@ class PartitionedSteps:
         if not functions.added:
             return result
         own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
-        self._owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
+        self.owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
         return result
 
     def run_without_batch(self) -> None:
@@ -182,13 +182,13 @@ class PartitionedSteps:
                 return None
             self._warn_of_other_rows(part, signature)
             inputs = inputs_of(part, signature, form)
-            self._functions[key] = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
+            self._functions[key] = FormFunctions(self.name, self.owner, trace, inputs, num_rows)
         return self._functions[key]
 
     def _forms_of(self, what: str, kind: Any) -> BatchForms:
         """Return the forms of "sizes" of a kind of batches, or of numbers of "rows"."""
         if (what, kind) not in self._forms:
-            self._forms[what, kind] = self._owner.new_forms(f"{what} in {self.name} of {kind}")
+            self._forms[what, kind] = self.owner.new_forms(f"{what} in {self.name} of {kind}")
         return self._forms[what, kind]
 
     def _warn_of_other_rows(self, part: Part, signature: Signature) -> None:
@@ -198,8 +198,8 @@ class PartitionedSteps:
             for i, spec in enumerate(signature.specs)
             if i in signature.others and isinstance(spec, tf.TensorSpec)
         ]
-        if others and not self._owner.has_other_rows:
-            self._owner.has_other_rows = True
+        if others and not self.owner.has_other_rows:
+            self.owner.has_other_rows = True
             logger.warning(
                 "Parts of the batches have no row for each sample (%s): each rank reads all of "
                 "them, and computes what is made of them until that has such rows.",
@@ -208,7 +208,7 @@ class PartitionedSteps:
 
     def _compare_with_serial(self, part: Part, trace: StepTrace, element_spec: Any) -> None:
         """Compare the step with the serial one on some rows of a batch. Collective."""
-        reason = why_not_compared(trace.traced, self._owner.options)
+        reason = why_not_compared(trace.traced, self.owner.options)
         if reason is None and trace.accumulations.variables:
             reason = "gradients are accumulated over several steps"
         if reason is not None:
