@@ -93,7 +93,6 @@ class _OfAnyClass(patch.MixinBase):
             function = function_for_keras(
                 kind,
                 self._tnt_steps(kind, make),
-                self._tnt_owner,
                 num_steps=lambda: self.steps_per_execution,
                 plain=lambda: _made(self, kind, make),
             )

@@ -173,11 +173,6 @@ def keep_own_logs(model: Any) -> None:
         model.train_function = model.test_function = None
 
 
-def num_compared_rows() -> int:
-    """Return how many rows a comparison takes at most. Local."""
-    return 2 * get_size() + 1
-
-
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
     """Return what a step does that cannot be taken back or differs by intent, None if nothing."""
     for node in traced.flat.nodes:
