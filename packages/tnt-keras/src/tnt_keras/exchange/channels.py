@@ -17,7 +17,7 @@ import tnt_comm
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.exchange_plan import ExchangedValue
 from tnt_keras.process.environment import settings
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps

@@ -11,8 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.calls.current_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import (
     Part,
     as_tensors,

@@ -23,8 +23,7 @@ from tnt_keras.partition import (
     build_without_batch,
     trace,
 )
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm

@@ -19,7 +19,7 @@ from tnt_keras.api import model
 from tnt_keras.inputs.arguments import InputArguments, check_input
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.private_tensorflow import VersionGate
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 FOLDER = Path(tnt_keras.__file__).parent
 PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]
