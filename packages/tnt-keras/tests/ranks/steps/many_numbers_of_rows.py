@@ -30,13 +30,17 @@ def _batches(lengths: tuple[int, ...]) -> list[tuple[Any, Any, Any]]:
     return batches
 
 
-def _classifier(distributed: bool, num_accumulated: int | None = None) -> Any:
+def _classifier(
+    distributed: bool, num_accumulated: int | None = None, *, recurrent: bool = True
+) -> Any:
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
         [
             keras.Input((None,), dtype="int32"),
             keras.layers.Embedding(WORDS, 6),
-            keras.layers.SimpleRNN(5, return_sequences=True),
+            keras.layers.SimpleRNN(5, return_sequences=True)
+            if recurrent
+            else keras.layers.Dense(5),
             keras.layers.Dropout(0.2),
             keras.layers.GlobalAveragePooling1D(),
             keras.layers.Dense(3),
@@ -68,7 +72,7 @@ def fit(distributed: bool) -> dict[str, Any]:
         tf.TensorSpec([None], tf.float32),
     )
     data = tf.data.Dataset.from_generator(read, output_signature=spec)
-    model = _classifier(distributed)
+    model = _classifier(distributed, recurrent=False)
     history = model.fit(data, epochs=2, verbose=0)
     return _results(model, history.history, getattr(model.train_function, "steps", None))
 
