@@ -98,7 +98,8 @@ def test_killed_rank_ends_the_job_and_is_named(
     assert shared_memory(tmp_path) == []
 
 
-@cases(("point", "victim"), [("tracing", 1)], thorough=[("import", 1), ("save", 0)])
+@pytest.mark.thorough  # while it trains, above; elsewhere also in tests of the benchmark
+@pytest.mark.parametrize(("point", "victim"), [("import", 1), ("tracing", 1), ("save", 0)])
 def test_a_rank_may_be_killed_wherever_it_is(
     point: str, victim: int, tmp_path: pathlib.Path
 ) -> None:

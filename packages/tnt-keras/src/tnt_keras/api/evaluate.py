@@ -18,9 +18,9 @@ from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
-from tnt_keras.inputs.compare_ranks import require_same_arguments
+from tnt_keras.inputs.compare_ranks import require_same_arguments, require_same_batch
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.process.output import verbosity
 
 
@@ -59,10 +59,10 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        given, of_keras = split_arguments(Evaluating.evaluate, self, *args, **kwargs)
-        if of_keras.keys() - given.keys():  # `fit` validates, with data that it has distributed
-            return super().evaluate(**of_keras)
+        if any(name.startswith("_") for name in kwargs):  # `fit` validates, with data of its own
+            return super().evaluate(*args, **kwargs)
         with compared_at_once("begin"):
+            given, of_keras = split_arguments(Evaluating.evaluate, self, *args, **kwargs)
             check_compiled(self, "evaluate")
             replacements = _replacements(self, "test_step", given)
         return super().evaluate(**of_keras | replacements)
@@ -129,7 +129,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
 class SingleBatches(MixinBase):
     """Mixin for a Keras model: one step at a time, on a global batch that all ranks have."""
 
-    @collective_call("train_on_batch")
+    @collective_call("train_on_batch", compares=True)
     def train_on_batch(
         self,
         x: Any,
@@ -150,11 +150,14 @@ class SingleBatches(MixinBase):
         Returns:
             Loss and metrics of the global batch, equal on all ranks.
         """
-        check_compiled(self, "train_on_batch")
-        prepare_single_step(self)
+        with compared_at_once("begin"):
+            check_compiled(self, "train_on_batch")
+            weights = repr(class_weight).encode()
+            require_same_batch(x=x, y=y, sample_weight=sample_weight, class_weight=weights)
+            prepare_single_step(self)
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
-    @collective_call("test_on_batch")
+    @collective_call("test_on_batch", compares=True)
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
@@ -169,11 +172,13 @@ class SingleBatches(MixinBase):
         Returns:
             Loss and metrics of the global batch, equal on all ranks.
         """
-        check_compiled(self, "test_on_batch")
-        prepare_single_step(self)
+        with compared_at_once("begin"):
+            check_compiled(self, "test_on_batch")
+            require_same_batch(x=x, y=y, sample_weight=sample_weight)
+            prepare_single_step(self)
         return super().test_on_batch(x, y, sample_weight, return_dict)
 
-    @collective_call("predict_on_batch")
+    @collective_call("predict_on_batch", compares=True)
     def predict_on_batch(self, x: Any) -> Any:
         """Predict for a global batch that all ranks have, as in Keras otherwise. Collective.
 
@@ -183,5 +188,7 @@ class SingleBatches(MixinBase):
         Returns:
             The predictions for the global batch in its order, on all ranks.
         """
-        prepare_single_step(self)
+        with compared_at_once("begin"):
+            require_same_batch(x=x)
+            prepare_single_step(self)
         return super().predict_on_batch(x)

@@ -28,11 +28,10 @@ from tnt_keras.inputs.arguments import (
     complete_validation,
     is_left_to_keras,
 )
+from tnt_keras.inputs.arrays import SEED
 from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.inputs.py_dataset import with_same_order
-from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
 from tnt_keras.process.output import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
@@ -127,10 +126,7 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
     model._tnt_owner.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
-        return {
-            "x": with_same_order(given["x"], given["shuffle"], seed),
-            "shuffle": given["shuffle"] if training.is_from_arrays else False,
-        }
+        return {}
     training, validation = complete_validation(training, validation, given["validation_split"])
     train_input = distribute_input(
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import Scoped, current_call, user_line
-from tnt_keras.calls.failed_call import settle_failure
+from tnt_keras.calls.current_call import current_call, settle_failure, user_line
 from tnt_keras.process.rank import MASTER_RANK
 
 _BUILDING_S = 120.0
@@ -24,7 +24,7 @@ _MESSAGE_BYTES = 16 << 20
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-before_next: Scoped[Callable[[], None]] = Scoped("tnt_before_next")
+before_next: ContextVar[Callable[[], None] | None] = ContextVar("tnt_before_next", default=None)
 """What all ranks do before the next message of a call: compare what was collected."""
 
 
@@ -111,4 +111,4 @@ def _label(name: str) -> tuple[str, str]:
     if prepare is not None:
         prepare()
     call = current_call()
-    return (name, user_line()) if call is None else (call.label(name), call.caller)
+    return (name, user_line()) if call is None else (f"{call.name}: {name}", call.caller)

@@ -1,4 +1,4 @@
-"""The operations by which a TensorFlow graph takes part in communication.
+"""The operations by which a TensorFlow graph takes part in communication; how each dtype travels.
 
 Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
 return a token besides, an int32 scalar 0 that says "has started" or "has finished". Finish blocks
@@ -22,14 +22,22 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
+from collections.abc import Callable
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.process.framework import op_library
+from tnt_keras.process.rank import get_size
 
 REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
 """Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""
+
+_FLOATS = {tf.float16, tf.bfloat16, tf.float32, tf.float64}
+_INTEGERS = {tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8}
+_SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
+_PARTS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +51,68 @@ class Label:
     def attributes(self) -> dict[str, str]:
         """The attributes of the operation."""
         return {"label": self.text, "caller": self.caller}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WireForm:
+    """What travels in the place of a tensor."""
+
+    kind: str  # a reduction, or "gather" where tensors travel as rows
+    value: tf.Tensor  # of a dtype that tnt-comm has, unless gathered
+    restore: Callable[[tf.Tensor], tf.Tensor]  # received tensor -> result
+
+
+def wire_form(kind: str, value: tf.Tensor) -> WireForm:
+    """Return what travels for a reduction over ranks. Local.
+
+    Unsigned integers travel as signed ones of the same bits, of which sums and products have the
+    same bits, too; for a minimum or maximum the highest bit is flipped, which keeps the order.
+    Complex numbers are added up as pairs of reals; for a product all of them travel.
+    """
+    dtype = value.dtype
+    if _is_native(kind, dtype):
+        return WireForm(kind, value, lambda result: result)
+    if dtype in _SIGNED:
+        return _as_signed(kind, value)
+    if dtype in _PARTS and kind == "sum":
+        return WireForm(kind, tf.bitcast(value, _PARTS[dtype]), lambda x: tf.bitcast(x, dtype))
+    if dtype in _PARTS and kind == "prod":
+        return WireForm("gather", value[tf.newaxis], _product_of_rows)
+    raise TypeError(f"There is no {kind!r} over ranks for tensors of {dtype.name}.")
+
+
+def _is_native(kind: str, dtype: tf.DType) -> bool:
+    if dtype in _FLOATS:
+        return kind in ("sum", "prod", "min", "max")
+    if dtype == tf.bool:
+        return kind in ("min", "max", "and", "or")
+    return dtype in _INTEGERS
+
+
+def _as_signed(kind: str, value: tf.Tensor) -> WireForm:
+    dtype = value.dtype
+    signed = _SIGNED[dtype]
+    if kind not in ("min", "max"):
+        return WireForm(kind, tf.bitcast(value, signed), lambda x: tf.bitcast(x, dtype))
+
+    def flipped(x: tf.Tensor) -> tf.Tensor:
+        return tf.bitwise.bitwise_xor(x, tf.constant(signed.min, signed))
+
+    return WireForm(
+        kind, flipped(tf.bitcast(value, signed)), lambda x: tf.bitcast(flipped(x), dtype)
+    )
+
+
+def _product_of_rows(rows: tf.Tensor) -> tf.Tensor:
+    """Return the product in the order in which tnt-comm combines ranks: neighbours first."""
+    level = tf.unstack(rows, num=get_size())
+    while len(level) > 1:
+        fold = next(p for p in range(2, len(level) + 1) if len(level) % p == 0)
+        level = [_product(level[i : i + fold]) for i in range(0, len(level), fold)]
+    return level[0]
+
+
+_product = functools.partial(functools.reduce, operator.mul)
 
 
 def start_reduce(

@@ -3,7 +3,7 @@
 A sample comes this way:
 
 1. `arguments` takes the arguments of one input out of those of the call (`InputArguments`), and
-   `argument_errors` refuses those that contradict each other, by the user's names.
+   `check_input` there refuses those that contradict each other, by the user's names.
 2. `distribute` finds out of what kind the input is and gives this rank its part (`DistributedInput`
    of `distributed_input`), after `compare_ranks` has seen that all ranks were given the same.
 3. Of the kinds, `tf.data` is left to tnt-data, and `arrays` are a dataset of positions.

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.arguments import InputArguments, check_input, errors_naming
-from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
+from tnt_keras.inputs.arrays import IN_BATCHES, SEED, Arrays, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
     require_same_arrays_of_dataset,
@@ -28,11 +28,10 @@ from tnt_keras.inputs.distributed_input import (
     map_micro_batches,
 )
 from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
-from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.keras_hooks.private import adapter_of
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch, unmarked
+from tnt_keras.step.batch import compared, unmarked
 
 
 def distribute_input(
@@ -56,7 +55,7 @@ def distribute_input(
         )
     with errors_naming(given.keywords.x, given.keywords.micro_batch_size):
         if given.is_from_python:
-            return distribute_python_input(given, bool(shuffle), class_weight, seed)
+            return distribute_python_input(given, bool(shuffle), class_weight)
         if given.is_dataset:
             data = _distribute_dataset(given, class_weight)
         else:
@@ -72,7 +71,7 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
         return _keep_own(given.x, given, [], weights)
     pipeline = tnt_data.Pipeline(given.x)
     if is_read_by_master(given, lambda: bool(pipeline.find_differences(get_size()))):
-        return _read_by_master(pipeline, given, weights)
+        return _read_by_master(pipeline, given, class_weight)
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
@@ -81,21 +80,23 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
 
 
 def _read_by_master(
-    pipeline: tnt_data.Pipeline, given: InputArguments, weights: WeightTable | None
+    pipeline: tnt_data.Pipeline, given: InputArguments, class_weight: ClassWeight
 ) -> DistributedInput:
-    """Let the master rank read the batches of a dataset as it does alone."""
-    batch_size = _global_batch_size(pipeline, given)
-    size = None if given.micro_batch_size is None else batch_size
-    whole = pipeline.distribute(0, 1, micro_batch_size=size, may_differ=given.may_differ)
-    functions = [unmarked, *([] if weights is None else [weights.weigh])]
-    whole = map_batches(whole, functions)
+    """Let the master rank read the batches of a dataset as plain Keras does."""
+    whole, batch_size = given.x, _global_batch_size(pipeline, given)
+    if given.micro_batch_size is not None:
+        whole = pipeline.distribute(0, 1, micro_batch_size=batch_size, may_differ=given.may_differ)
+        whole = map_batches(whole, [unmarked])
+    if given.steps is None:
+        whole = tnt_data.without_autotuning(whole)
     free_iterators_at_exit()
     return DistributedInput(
-        MasterInput(lambda: adapter_of(whole, None), may_differ=given.may_differ),
+        MasterInput(lambda: adapter_of(whole, class_weight), may_differ=given.may_differ),
         batch_size,
         is_compared=False,
         epochs_are_independent=pipeline.passes_are_independent,
         irreproducible=tuple(pipeline.find_irreproducible(seeded=True)),
+        is_read_by_master=True,
     )
 
 
@@ -195,10 +196,10 @@ def _as_input(
         functions += [unmarked] if has_micro_batches else []
         functions += [] if weights is None else [weights.weigh]
     elif not has_micro_batches:
-        functions = [CheckedBatch if weights is None else weights.weigh_own]
+        functions = [compared if weights is None else weights.weigh_own]
     elif is_compared or weights is not None:
         is_compared = True
-        functions = [CheckedBatch if weights is None else weights.weigh_part]
+        functions = [compared if weights is None else weights.weigh_part]
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,

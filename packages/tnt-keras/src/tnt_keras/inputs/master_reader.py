@@ -18,11 +18,16 @@ import tnt_data
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
+from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
 from tnt_keras.keras_hooks.private import DataAdapter
 from tnt_keras.process.output import logger
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
-from tnt_keras.step.replicas import catch_up_with_generators_of_master
+from tnt_keras.step.generators import (
+    generator_states,
+    set_generator_states,
+    use_generators_of_master,
+)
 
 
 def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
@@ -61,11 +66,15 @@ class MasterInput(DataAdapter):
         self._adapter: Any = None  # of the master rank
         self._opened: tuple[Any, int | None] | None = None  # specs of a batch, their number
 
-    def get_tf_dataset(self) -> MasterBatches:
+    def get_tf_dataset(self) -> Batches:
         """Return what yields this rank's rows of each batch. Collective if it is the first call."""
         spec, number = self._open()
-        dataset = self._dataset() if is_master_rank() else None
-        return MasterBatches(dataset, spec, number, may_differ=self._may_differ)
+        dataset = self._adapter.get_tf_dataset() if is_master_rank() else ()
+
+        def begin_pass() -> Pass:
+            return Pass(_rows_of_batches(iter(dataset), spec, self._may_differ), spec)
+
+        return Batches(spec, number, begin_pass)
 
     @property
     def num_batches(self) -> int | None:
@@ -94,10 +103,9 @@ class MasterInput(DataAdapter):
 
     def _look(self) -> tuple[Any, int | None]:
         self._adapter = self._make_adapter()
-        return _without_optional(self._dataset().element_spec), self._adapter.num_batches
-
-    def _dataset(self) -> tf.data.Dataset:
-        return tnt_data.without_autotuning(self._adapter.get_tf_dataset())
+        return _without_optional(
+            self._adapter.get_tf_dataset().element_spec
+        ), self._adapter.num_batches
 
 
 class DrawnByMaster(keras.callbacks.Callback):
@@ -125,82 +133,46 @@ class DrawnByMaster(keras.callbacks.Callback):
 
     def _catch_up(self, kind: str) -> None:
         if kind == self._kind:
-            catch_up_with_generators_of_master()
+            use_generators_of_master()
 
 
-class MasterBatches:
-    """This rank's rows of the batches of a dataset, which only the master rank is given.
+def _rows_of_batches(
+    whole: Iterator[Any], element_spec: Any, may_differ: bool
+) -> Iterator[tnt_data.MicroBatch]:
+    """Yield this rank's rows of batches, which only the master rank is given. Collective.
 
-    `element_spec` is that of the batches, `number` how many there are, None if that is not known.
+    Whatever the master rank meets, all ranks are told of it; if it is an error, the others go on
+    from where the master has drawn to.
     """
-
-    def __init__(
-        self,
-        dataset: tf.data.Dataset | None,
-        element_spec: Any,
-        number: int | None,
-        *,
-        may_differ: bool,
-    ) -> None:
-        self.element_spec = element_spec
-        self._number = number
-        self._dataset = dataset
-        self._may_differ = may_differ
-
-    def __len__(self) -> int:
-        """Return the number of batches; a `TypeError` if it is not known. Local."""
-        if self._number is None:
-            raise TypeError("The number of batches is infinite or not known.")
-        return self._number
-
-    def __iter__(self) -> RowsOfBatches:
-        """Begin to read the dataset. Local."""
-        whole = iter(() if self._dataset is None else self._dataset)
-        return RowsOfBatches(whole, self.element_spec, may_differ=self._may_differ)
-
-
-class RowsOfBatches:
-    """An iterator over this rank's rows of batches, which only the master rank is given."""
-
-    def __init__(self, whole: Iterator[Any], element_spec: Any, *, may_differ: bool) -> None:
-        self.element_spec = element_spec
-        self._whole = whole
-        self._may_differ = may_differ
-        self._messages = RowMessages()
-
-    def __iter__(self) -> RowsOfBatches:
-        """Return itself."""
-        return self
-
-    def __next__(self) -> tnt_data.MicroBatch:
-        """Return the rows of the next batch. Collective.
-
-        Whatever the master rank meets, an error too, all ranks are told of it.
-        """
+    exchange = RowMessages().exchange
+    while True:
         error: Exception | None = None
         messages: list[Message] = []
         if is_master_rank():
             try:
-                messages = self._read()
+                messages = _messages_of_next(whole, may_differ)
             except Exception as failure:  # of any class
                 error = failure
-                messages = [Message.of(told(failure))] * get_size()
-        received = self._messages.exchange(messages)
+                messages = [Message.of((told(failure), generator_states()))] * get_size()
+        received = exchange(messages)
         if error is not None:
             raise error
         if received[0] is None:
-            raise StopIteration
-        if isinstance(received[0], bytes):
-            raise error_of(MASTER_RANK, received[0], "could not make the next batch")
-        return rows_in(received, self.element_spec)
+            return
+        if isinstance(received[0][0], bytes):
+            message, states = received[0]
+            set_generator_states(states)
+            raise error_of(MASTER_RANK, message, "could not make the next batch")
+        yield rows_in(received, element_spec)
 
-    def _read(self) -> list[Message]:
-        """Return the messages to all ranks about the next batch, or that there is none."""
-        try:
-            batch = next(self._whole)
-        except (StopIteration, tf.errors.OutOfRangeError):
-            return [Message.of(None)] * get_size()
-        return messages_of_rows(_without_optional(batch), may_differ=self._may_differ)
+
+def _messages_of_next(whole: Iterator[Any], may_differ: bool) -> list[Message]:
+    """Return the messages to all ranks about the next batch, or that there is none."""
+    try:
+        batch = next(whole)
+    except (StopIteration, tf.errors.OutOfRangeError):
+        return [Message.of(None)] * get_size()
+    return messages_of_rows(_without_optional(batch), may_differ=may_differ)
 
 
 def _without_optional(batch: Any) -> Any:

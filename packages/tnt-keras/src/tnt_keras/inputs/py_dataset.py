@@ -1,4 +1,4 @@
-"""`keras.utils.PyDataset` and generators: what kind they are, and one order on all ranks."""
+"""`keras.utils.PyDataset` and generators: what kind they are, and the order of rank 0 on all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.inputs.seed import SEED
+from tnt_keras.calls.agree import of_master
 from tnt_keras.keras_hooks.private import in_attributes, is_loader
 
 _DRAWING = (
@@ -45,14 +45,15 @@ def differs_when_read_again(data: Any, steps: int | None, *, is_validation: bool
     """
     if isinstance(data, keras.utils.PyDataset):
         return draws_random_numbers(data) or (
-            _is_read_in_parallel(data) and bool(in_attributes(data, _DRAWING))
+            is_read_in_parallel(data) and bool(in_attributes(data, _DRAWING))
         )
     if isinstance(data, types.GeneratorType):
         return draws_random_numbers(data) or (is_validation and steps is not None)
     return True  # a loader, whose workers and transformations nothing tells of
 
 
-def _is_read_in_parallel(data: keras.utils.PyDataset) -> bool:
+def is_read_in_parallel(data: keras.utils.PyDataset) -> bool:
+    """Return whether workers read a `PyDataset`, which begin when an epoch does. Local."""
     return data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
 
 
@@ -68,7 +69,7 @@ def draws_random_numbers(data: Any) -> bool:
     classes = type(data).__mro__
     own = classes[: classes.index(keras.utils.PyDataset)]
     methods = [value for cls in own for value in vars(cls).values() if callable(value)]
-    return tnt_data.draws_random_numbers(*methods)
+    return tnt_data.draws_random_numbers(*(types.MethodType(each, data) for each in methods))
 
 
 def batches_are_independent(data: Any) -> bool:
@@ -82,22 +83,17 @@ def batches_are_independent(data: Any) -> bool:
     return not in_attributes(data, _DRAWING)
 
 
-def with_same_order(data: Any, shuffle: Any, seed: int = SEED) -> Any:
-    """Return a `PyDataset` in the order that it has on several ranks. Local."""
-    if not isinstance(data, keras.utils.PyDataset):
-        return data
-    return SameOrderPyDataset(data, bool(shuffle), seed)
+class OrderedPyDataset(keras.utils.PyDataset):
+    """A `PyDataset` whose batches come in one order on all ranks: that of the master rank.
 
-
-class SameOrderPyDataset(keras.utils.PyDataset):
-    """A `PyDataset` whose batches come in the same order on all ranks.
-
-    Keras shuffles the batches of a `PyDataset` by the random numbers of Python, which differ from
-    process to process. Workers and their processes are those of the original; without end there is
-    no shuffle.
+    All draw an order, by the generator that Keras draws it from, which so goes on as in a serial
+    run, and take the master's unless each has batches of its own. Workers and
+    their processes are those of the original; without end there is no shuffle.
     """
 
-    def __init__(self, batches: keras.utils.PyDataset, shuffle: bool, seed: int = SEED) -> None:
+    def __init__(
+        self, batches: keras.utils.PyDataset, shuffle: bool, *, is_shared: bool = True
+    ) -> None:
         super().__init__(
             workers=batches.workers,
             use_multiprocessing=batches.use_multiprocessing,
@@ -105,45 +101,46 @@ class SameOrderPyDataset(keras.utils.PyDataset):
         )
         self._batches = batches
         self._shuffle = shuffle and batches.num_batches is not None
-        self._seed, self._epoch = seed, 0
-        self._order = self._new_order()
+        self._is_shared = is_shared
+        self._order: list[int] = []  # while it is empty, that of the numbers
 
     @property
     def num_batches(self) -> int | None:
         """Number of batches, None without end."""
         return self._batches.num_batches
 
+    def draw_order(self) -> None:
+        """Draw the order of the next batches. Collective if they are shuffled."""
+        if self._shuffle:
+            self._order = list(range(self.num_batches or 0))
+            random.shuffle(self._order)
+            if self._is_shared:
+                self._order = of_master("order of batches", self._order)
+
     def __getitem__(self, index: int) -> Any:
         """Return batch number `index` of the epoch."""
-        return self._make(self._batches, int(self._order[index]) if self._shuffle else index)
+        return self._make(self._batches, self._order[index] if self._order else index)
 
     def on_epoch_begin(self) -> None:
         """Pass the call on to the original. Local."""
         self._batches.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass the call on to the original, and draw the order of the next epoch. Local."""
+        """Pass the call on to the original. Local."""
         self._batches.on_epoch_end()
-        self._epoch += 1
-        self._order = self._new_order()
 
     def _make(self, batches: Any, index: int) -> Any:
         return batches[index]
 
-    def _new_order(self) -> np.ndarray:
-        if not self._shuffle:
-            return np.zeros(0, np.int64)
-        return np.random.default_rng([self._seed, self._epoch]).permutation(self.num_batches or 0)
 
-
-class NumberedPyDataset(SameOrderPyDataset):
+class NumberedPyDataset(OrderedPyDataset):
     """A `PyDataset` whose batches come with their numbers, for comparison; see `split_numbers`."""
 
     def _make(self, batches: Any, index: int) -> Any:
         return _with_numbers(batches[index], [index + 1])
 
 
-class RankRowsPyDataset(SameOrderPyDataset):
+class RankRowsPyDataset(OrderedPyDataset):
     """A `PyDataset` of one rank's rows of each batch, which are made without the other rows.
 
     `num_samples(index)` of the user's gives the samples in a batch, and `get_rows(index, rows)` the
@@ -151,8 +148,8 @@ class RankRowsPyDataset(SameOrderPyDataset):
     global samples.
     """
 
-    def __init__(self, batches: Any, shuffle: bool, seed: int, rank: int, size: int) -> None:
-        super().__init__(batches, shuffle, seed)
+    def __init__(self, batches: Any, shuffle: bool, rank: int, size: int) -> None:
+        super().__init__(batches, shuffle)
         self._rank, self._size = rank, size
 
     def _make(self, batches: Any, index: int) -> Any:

@@ -13,7 +13,7 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.calls.messages import scatter
 from tnt_keras.process.rank import get_size
-from tnt_keras.step.rows import has_rows, in_order_of_rows, num_rows, rows_at
+from tnt_keras.step.batch import has_rows, in_order_of_rows, num_rows, rows_at
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

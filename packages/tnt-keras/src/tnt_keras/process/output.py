@@ -10,7 +10,6 @@ from tnt_keras.process.environment import Settings, settings
 from tnt_keras.process.rank import get_rank, is_master_rank
 
 logger = logging.getLogger("tnt_keras")
-_DATA_LOGGER = "tnt_data"  # it logs the same on all ranks
 
 
 def set_up_logging(settings: Settings) -> None:
@@ -19,16 +18,14 @@ def set_up_logging(settings: Settings) -> None:
     A level or handler of the user's is kept. Only the master logs more than errors, unless asked
     for.
     """
-    level = settings.log_level
-    if not (is_master_rank() or settings.log_on_all_ranks):
-        level = "ERROR"
+    is_open = is_master_rank() or settings.log_on_all_ranks
     handler = logging.StreamHandler()
     handler.setFormatter(
         logging.Formatter(f"[rank {get_rank()}] %(levelname)s %(name)s: %(message)s")
     )
-    for one in (logger, logging.getLogger(_DATA_LOGGER)):
+    for one in (logger, logging.getLogger("tnt_data")):  # which logs the same on all ranks
         if one.level == logging.NOTSET:
-            one.setLevel(level)
+            one.setLevel(settings.log_level if is_open else "ERROR")
         if not one.handlers:
             one.addHandler(handler)
             one.propagate = False

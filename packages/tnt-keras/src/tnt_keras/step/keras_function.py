@@ -12,7 +12,7 @@ import tensorflow as tf
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
 from tnt_keras.process.output import logger
-from tnt_keras.step.batch import BatchPart, has_own_samples, part_of, unmarked, whole_batch
+from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.replicas import (
@@ -26,23 +26,20 @@ from tnt_keras.step.replicas import (
 class WholeSteps:
     """One kind of step that each rank runs on the whole batch, as Python code."""
 
-    def __init__(
-        self, name: str, step: Callable[[Any], Any], owner: StepOwner, reason: str
-    ) -> None:
+    def __init__(self, name: str, step: Callable[[Any], Any], owner: StepOwner) -> None:
         self.name = name
         self.graph: Any = None
-        self.tables = [f"{name}: {reason}, so that all ranks compute the whole batch"]
+        self.tables = [f"{name}: it runs eagerly, so that all ranks compute the whole batch"]
         self._step = step
         self._owner = owner
         self._num_variables = -1
         logger.warning(
-            "%s: %s, so that each rank computes the whole batch, and several ranks are not faster "
-            "than one.",
+            "%s: it runs eagerly, so that each rank computes the whole batch, and several ranks "
+            "are not faster than one.",
             name,
-            reason,
         )
 
-    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
+    def run(self, part: Part, element_spec: Any = None) -> Any:
         """Compute a step, and return its result. Collective."""
         batch = whole_batch(part)
         with step_scope(self._owner):
@@ -83,11 +80,40 @@ Steps: TypeAlias = PartitionedSteps | WholeSteps
 """One kind of step."""
 
 
-class KerasFunction:
-    """The train or test function of a model: computes some steps on the batches of an iterator.
+def new_steps(
+    name: str,
+    step: Callable[[Any], Any],
+    owner: StepOwner,
+    *,
+    run_eagerly: bool,
+    traces_exactly: bool = False,
+) -> Steps:
+    """Return the steps of a function of a batch. Local."""
+    if run_eagerly:
+        return WholeSteps(name, step, owner)
+    return PartitionedSteps(name, step, owner, traces_exactly=traces_exactly)
 
-    `num_steps` returns how many steps Keras wants in one call, at most.
+
+def function_for_keras(
+    kind: str,
+    steps: Steps,
+    owner: StepOwner,
+    *,
+    num_steps: Callable[[], int],
+    plain: Callable[[], Any],
+) -> Any:
+    """Return what Keras calls for "train", "test" or "predict" steps of a model. Local.
+
+    `num_steps` returns how many steps Keras wants in one call of the first two, at most; `plain`
+    makes Keras' own predict function.
     """
+    if kind == "predict":
+        return _PredictFunction(steps, owner, plain)
+    return _IteratorFunction(steps, owner, num_steps)
+
+
+class _IteratorFunction:
+    """The train or test function of a model: computes some steps on the batches of an iterator."""
 
     def __init__(self, steps: Steps, owner: StepOwner, num_steps: Callable[[], int]) -> None:
         self.steps = steps
@@ -126,7 +152,7 @@ class KerasFunction:
         return tf.function(lambda iterator: None).function_spec
 
     @property
-    def _concrete_variable_creation_fn(self) -> KerasFunction:
+    def _concrete_variable_creation_fn(self) -> _IteratorFunction:
         return self
 
     @property
@@ -135,11 +161,10 @@ class KerasFunction:
         return self.steps.graph
 
 
-class KerasPredictFunction:
+class _PredictFunction:
     """The predict function of a model: predicts for a list of batches.
 
-    `plain` makes Keras' own function: ranks with samples of their own may take other numbers of
-    steps, so that each predicts alone.
+    Ranks with samples of their own may take other numbers of steps, so that each predicts alone.
     """
 
     def __init__(self, steps: Steps, owner: StepOwner, plain: Callable[[], Any]) -> None:
@@ -151,10 +176,10 @@ class KerasPredictFunction:
     def __call__(self, batches: Sequence[Any]) -> Any:
         """Return the predictions for all batches, one after the other. Collective, as a rule."""
         require_call(self.steps.name)
-        if has_own_samples(batches[0]):
+        if isinstance(batches[0], Part) and batches[0].is_own:
             if self._plain is None:
                 self._plain = self._make_plain()
-            return self._plain([batch.batch for batch in batches])
+            return self._plain(list(map(unmarked, batches)))
         results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
         if len(results) == 1:
             return results[0]

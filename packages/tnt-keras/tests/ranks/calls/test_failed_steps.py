@@ -7,7 +7,7 @@ import pytest
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks, run_ranks
-from tnt_keras.calls import failed_call
+from tnt_keras.calls import current_call
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -43,7 +43,7 @@ def test_an_error_of_python_code_ends_the_wait_of_other_ranks_at_once(preloaded)
     (failed, seconds), (told, _) = run_ranks(
         failed_steps.fail_in_python_code_and_go_on, 2, **settings
     )
-    assert seconds < failed_call.PATIENCE_S
+    assert seconds < current_call.PATIENCE_S
     for text in (failed, told):
         assert "a target is too large for Python" in text
     assert "given up by rank 0" in told

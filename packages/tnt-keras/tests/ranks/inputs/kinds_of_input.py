@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import unittest.mock
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from classifiers import classifier, restarted, samples, weighted_classifier
+from classifiers import classifier, restarted, results_of, samples, weighted_classifier
 from forms_of_samples import (
     BATCH_SIZE,
     NUM_SAMPLES,
@@ -190,15 +191,22 @@ def rows_made() -> list[int]:
     return sorted(set(batches.made))
 
 
-def shuffled(kind: str) -> list[np.ndarray]:
-    """Trains with `shuffle=True`, Keras' default."""
-    model = restarted(weighted_classifier, True)
-    if kind == "arrays":
-        x, y, weights = arrays()
-        model.fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, epochs=2, verbose=0)
-    else:
-        model.fit(Batches(), epochs=2, verbose=0)
-    return [np.asarray(w) for w in model.get_weights()]
+SHUFFLED: dict[str, Fit] = {
+    "arrays": lambda fit, **more: fit(*samples(NUM_SAMPLES), batch_size=BATCH_SIZE, **more),
+    "PyDataset": lambda fit, **more: fit(Batches(), **more),
+    "PyDataset with workers": lambda fit, **more: fit(Batches(workers=2), **more),
+    "PyDataset in parts of its length": lambda fit, **more: fit(
+        Batches(), steps_per_epoch=2, **more
+    ),
+    "rows of a PyDataset": lambda fit, **more: fit(RowsOfBatches(), **more),
+}
+
+
+def shuffled(distributed: bool, kind: str) -> dict[str, Any]:
+    """Trains with `shuffle=True`, Keras' default; what is drawn then."""
+    model = restarted(weighted_classifier, distributed)
+    history = SHUFFLED[kind](model.fit, epochs=4, verbose=0)
+    return results_of(model, history) | {"next draw": random.random()}
 
 
 def _that_learns_nothing(distributed: bool) -> Any:

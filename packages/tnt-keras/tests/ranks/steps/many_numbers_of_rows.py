@@ -12,7 +12,7 @@ from classifiers import compiled
 
 import tnt_keras as tnt
 from tnt_keras.partition import PartitionError
-from tnt_keras.step import partitioned_steps
+from tnt_keras.step import traced_steps
 
 NUMBERS = (8, 6, 9, 1, 12, 5, 2, 7, 20, 4)
 LENGTHS = (4, 4, 4, 4, 6, 7, 4, 9, 5, 8)
@@ -99,18 +99,18 @@ def own_loop_that_reads_numbers_of_rows(distributed: bool) -> dict[str, Any]:
 
 def own_loop_that_is_built_for_each_number(distributed: bool) -> dict[str, Any]:
     """As for a step that cannot be partitioned for any number of rows."""
-    build = partitioned_steps.build
+    build = traced_steps.build
 
     def build_for_number(*args: Any, **options: Any) -> Any:
         if args[3] is None:
             raise PartitionError("The number of rows must be known.")
         return build(*args, **options)
 
-    partitioned_steps.build = build_for_number
+    traced_steps.build = build_for_number
     try:
         return own_loop(distributed)
     finally:
-        partitioned_steps.build = build
+        traced_steps.build = build
 
 
 def _own_loop(

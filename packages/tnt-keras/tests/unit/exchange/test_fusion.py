@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from tnt_comm import FusionPlan, Link, TensorSpec, WireEffect
-from tnt_keras.exchange.fusion import announce, describe_choice, describe_effect
+from tnt_keras.exchange.channels import announce, describe_choice, describe_effect
 from tnt_keras.process.output import logger
 
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_comm import TensorSpec
-from tnt_keras.exchange import values as exchanged
-from tnt_keras.exchange.values import wire_form
+from tnt_keras.exchange import ops as exchanged
+from tnt_keras.exchange.ops import wire_form
 
 OPERATIONS = {
     "sum": np.add,

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
 
+from tnt_keras.inputs.distributed_input import PythonInput
 from tnt_keras.inputs.py_dataset import (
     NumberedPyDataset,
+    OrderedPyDataset,
     RankRowsPyDataset,
-    SameOrderPyDataset,
     batches_are_independent,
     differs_when_read_again,
     draws_random_numbers,
     makes_batches,
     split_numbers,
-    with_same_order,
 )
-from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.private import ChangedInput
 
 
 class Batches(keras.utils.PyDataset):
@@ -54,23 +53,23 @@ def firsts(batches: Any) -> list[int]:
     return [int(batches[index][0][0]) // 3 for index in range(batches.num_batches)]
 
 
-def test_order_changes_from_epoch_to_epoch_and_is_the_same_for_all() -> None:
+def test_order_is_that_of_keras_and_draws_as_often() -> None:
+    random.seed(5)
+    expected = []
+    for _ in range(3):
+        order = list(range(5))
+        random.shuffle(order)
+        expected.append(order)
+    after = random.random()
+    random.seed(5)
+    batches = OrderedPyDataset(Batches(), shuffle=True)
+    assert firsts(batches) == list(range(5))  # Keras looks at the first ones
     orders = []
-    for _ in range(2):
-        batches = SameOrderPyDataset(Batches(), shuffle=True)
-        for _ in range(3):
-            orders.append(firsts(batches))
-            batches.on_epoch_end()
-    assert orders[:3] == orders[3:]
-    assert all(sorted(order) == list(range(5)) for order in orders)
-    assert len({tuple(order) for order in orders}) > 1
-
-
-def test_another_seed_gives_another_order() -> None:
-    orders = {
-        tuple(firsts(SameOrderPyDataset(Batches(), shuffle=True, seed=seed))) for seed in range(9)
-    }
-    assert len(orders) > 1
+    for _ in range(3):
+        batches.draw_order()
+        orders.append(firsts(batches))
+    assert orders == expected
+    assert random.random() == after
 
 
 @pytest.mark.parametrize("kept", [None, [], {}, {"noise": [np.random.default_rng(0)]}])
@@ -81,14 +80,14 @@ def test_batches_are_independent_unless_a_generator_is_kept_somewhere(kept: Any)
 
 
 def test_order_is_kept_without_shuffling() -> None:
-    batches = SameOrderPyDataset(Batches(), shuffle=False)
-    batches.on_epoch_end()
+    batches = OrderedPyDataset(Batches(), shuffle=False)
+    batches.draw_order()
     assert firsts(batches) == list(range(5))
 
 
 def test_workers_are_those_of_the_original_which_is_told_of_epochs() -> None:
     original = Batches(workers=3, use_multiprocessing=True, max_queue_size=7)
-    batches = SameOrderPyDataset(original, shuffle=True)
+    batches = OrderedPyDataset(original, shuffle=True)
     assert (batches.workers, batches.use_multiprocessing, batches.max_queue_size) == (3, True, 7)
     batches.on_epoch_begin()
     batches.on_epoch_end()
@@ -99,9 +98,7 @@ def test_rows_of_all_ranks_are_the_batch_and_a_duplicate_counts_for_nothing() ->
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):
-            (x, y), numbers = split_numbers(
-                RankRowsPyDataset(Batches(), False, SEED, rank, 3)[index]
-            )
+            (x, y), numbers = split_numbers(RankRowsPyDataset(Batches(), False, rank, 3)[index])
             assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
             assert x.tolist() == (whole[rank::3] or whole[:1])
             assert y.tolist() == (-x).tolist()
@@ -126,7 +123,7 @@ def test_numbered_batch_is_the_one_that_keras_makes_of_the_original(form: str) -
             return FORMS[form]
 
     def read(batches: Any) -> Any:
-        return next(iter(ChangedInput(batches, None, lambda whole: whole).get_tf_dataset()))
+        return next(iter(PythonInput(batches, None, lambda whole: whole).get_tf_dataset()))
 
     batch, numbers = split_numbers(read(NumberedPyDataset(Same(), shuffle=False)))
     expected = read(Same())
@@ -156,11 +153,24 @@ def test_random_numbers_in_methods_are_found_unless_something_seeds_them() -> No
     assert not draws_random_numbers(x for x in range(3))
 
 
-def test_only_py_datasets_get_another_order() -> None:
-    generator = (batch for batch in ())
-    assert with_same_order(generator, True) is generator
-    assert isinstance(with_same_order(Batches(), True), SameOrderPyDataset)
-    assert makes_batches(generator)
+@pytest.mark.parametrize(("seed", "is_random"), [(None, True), (3, False)])
+def test_a_generator_in_an_attribute_that_nothing_has_seeded_is_found(
+    seed: int | None, is_random: bool
+) -> None:
+    class OwnNoise(Batches):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rng = np.random.default_rng(seed)
+
+        def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+            x, y = super().__getitem__(index)
+            return x + self.rng.normal(size=len(x)), y
+
+    assert draws_random_numbers(OwnNoise()) is is_random
+
+
+def test_batches_are_made_by_py_datasets_and_generators() -> None:
+    assert makes_batches(batch for batch in ())
     assert makes_batches(Batches())
     assert not makes_batches(np.zeros(3))
 
@@ -199,4 +209,4 @@ def test_rows_that_were_not_asked_for_are_refused() -> None:
             return np.append(x, x[:1]), y
 
     with pytest.raises(ValueError, match=r"`get_rows` must make.*\[3, 2\] instead of 2"):
-        RankRowsPyDataset(Other(), False, SEED, 0, 2)[0]
+        RankRowsPyDataset(Other(), False, 0, 2)[0]

@@ -18,7 +18,7 @@ import tnt_keras
 from tnt_keras.api import model
 from tnt_keras.inputs.arguments import InputArguments, check_input
 from tnt_keras.keras_hooks import private, private_tensorflow
-from tnt_keras.keras_hooks.version_gate import VersionGate
+from tnt_keras.keras_hooks.private_tensorflow import VersionGate
 from tnt_keras.process.output import logger
 
 FOLDER = Path(tnt_keras.__file__).parent
@@ -170,7 +170,7 @@ def test_other_modules_touch_nothing_private() -> None:
 
 
 def _gate(missing: tuple[str, ...] = ()) -> VersionGate:
-    gate = VersionGate("Keras", "keras", oldest=(3, 8), newest=(3, 15))
+    gate = VersionGate("Keras", oldest=(3, 8), newest=(3, 15))
     gate.missing.extend(missing)
     return gate
 
