@@ -64,9 +64,12 @@ def test_epoch_and_step_are_those_that_a_rank_notes(told):
     assert entry == Entry(3, 120)
 
 
-def test_the_error_that_ends_a_program_is_told(told, tmp_path):
-    failure = told("import tnt_comm\n\nraise ValueError('no\\nmore')").failure
-    assert (failure.kind, failure.text) == ("ValueError", "no")
+@pytest.mark.parametrize(
+    ("last", "kind"), [("raise ValueError", "ValueError"), ("sys.exit", "SystemExit")]
+)
+def test_the_error_that_ends_a_program_is_told(told, tmp_path, last, kind):
+    failure = told(f"import sys\nimport tnt_comm\n{last}('no\\nmore')").failure
+    assert (failure.kind, failure.text) == (kind, "no")
     assert (failure.file, failure.line) == (str(tmp_path / "train.py"), 3)
     assert failure.cause_rank is None
     assert failure.time_s > 0

@@ -80,7 +80,8 @@ def error_line(script: pathlib.Path, text: str) -> int:
     return 1 + [text in line for line in script.read_text().splitlines()].index(True)
 
 
-@cases(("size", "victim"), [(2, 0)], thorough=[(3, victim) for victim in (0, 2)])
+@pytest.mark.thorough  # a killed rank also in test_plain_keras, all else in the tests below
+@pytest.mark.parametrize(("size", "victim"), [(2, 0), (3, 0), (3, 2)])
 def test_killed_rank_ends_the_job_and_is_named(
     size: int, victim: int, tmp_path: pathlib.Path
 ) -> None:

@@ -1,7 +1,9 @@
 """What plain Keras and TensorFlow do in a job of several ranks is told of, once, or hidden."""
 
 import os
+import re
 import runpy
+import signal
 import sys
 
 import keras  # noqa: F401  so that the one rank is a fork of a process that has imported TensorFlow
@@ -51,6 +53,12 @@ def test_a_rank_that_imports_late_is_no_stall(job):
 
 def test_ranks_without_gpu_do_not_show_that_cuda_finds_none(job):
     assert "cuInit" not in job[0].messages
+
+
+def test_a_killed_rank_ends_the_job_and_is_named(job):
+    assert job[0].status == 128 + signal.SIGKILL
+    first = re.compile(r"tarantella: rank 1 on \S+ \(pid \d+\) failed first.*: killed by SIGKILL")
+    assert any(map(first.match, job[0].messages.splitlines()))
 
 
 def test_a_killed_rank_leaves_no_generated_code_behind(job):

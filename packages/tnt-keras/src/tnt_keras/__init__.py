@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from tnt_keras.legacy.tensor_collectives import TensorAllgatherer as TensorAllgatherer
     from tnt_keras.legacy.tensor_collectives import TensorAllreducer as TensorAllreducer
     from tnt_keras.legacy.tensor_collectives import TensorBroadcaster as TensorBroadcaster
-    from tnt_keras.process.output import print as print
     from tnt_keras.process.rank import get_group_master_rank as get_group_master_rank
     from tnt_keras.process.rank import get_local_rank as get_local_rank
     from tnt_keras.process.rank import get_local_size as get_local_size
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from tnt_keras.process.rank import get_size as get_size
     from tnt_keras.process.rank import is_group_master_rank as is_group_master_rank
     from tnt_keras.process.rank import is_master_rank as is_master_rank
+    from tnt_keras.process.rank import print as print
 
     __version__: str
 
@@ -65,9 +65,8 @@ _NAMES = {
     "legacy.batches": ("batch_mean", "batch_sum", "gather_batch"),
     "legacy.original_names": ("Barrier",),
     "legacy.tensor_collectives": ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
-    "process.output": ("print",),
     "process.rank": (
-        *("get_rank", "get_size", "get_local_rank", "get_local_size"),
+        *("print", "get_rank", "get_size", "get_local_rank", "get_local_size"),
         *("get_master_rank", "is_master_rank", "get_group_master_rank", "is_group_master_rank"),
     ),
 }

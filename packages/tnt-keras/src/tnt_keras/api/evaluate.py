@@ -21,7 +21,7 @@ from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_ke
 from tnt_keras.inputs.compare_ranks import require_same_arguments, require_same_batch
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.patch import MixinBase, signature_of
-from tnt_keras.process.output import verbosity
+from tnt_keras.process.rank import verbosity
 
 
 class Evaluating(MixinBase):

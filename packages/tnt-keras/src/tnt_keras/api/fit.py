@@ -33,7 +33,7 @@ from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
-from tnt_keras.process.output import logger, verbosity
+from tnt_keras.process.rank import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
 

@@ -17,8 +17,7 @@ from tnt_keras.api.former_options import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
-from tnt_keras.process.output import is_shown, logger
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import get_size, is_shown, logger
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import Steps, function_for_keras, new_steps, require_call
@@ -93,7 +92,6 @@ class _OfAnyClass(patch.MixinBase):
             function = function_for_keras(
                 kind,
                 self._tnt_steps(kind, make),
-                self._tnt_owner,
                 num_steps=lambda: self.steps_per_execution,
                 plain=lambda: _made(self, kind, make),
             )

@@ -19,8 +19,7 @@ from tnt_keras.callbacks import ranks
 from tnt_keras.callbacks.lockstep import STEPS, Lockstep
 from tnt_keras.callbacks.ranks import Callback, unwrapped
 from tnt_keras.calls.messages import allgather
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_size, is_master_rank
+from tnt_keras.process.rank import get_size, is_master_rank, logger
 
 _PROGRESS = keras.callbacks.ProgbarLogger
 _OF_KERAS = (keras.callbacks.History, _PROGRESS)

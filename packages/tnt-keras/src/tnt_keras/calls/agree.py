@@ -23,8 +23,7 @@ from tnt_keras.calls.current_call import holding
 from tnt_keras.calls.errors import OtherRankError, of_all_ranks
 from tnt_keras.calls.messages import allgather, before_next
 from tnt_keras.calls.together import error_of, told
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank, logger
 
 _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 _FAILED = bytes(_DIGEST_BYTES)  # in the place of a digest

@@ -37,16 +37,16 @@ def write_atomically(
     where all are moved: neither a reader nor a run that is killed leaves half a file. A callback
     that runs on this rank alone writes without the others.
     """
-    path = pathlib.Path(path)
-    if on_one_rank.get() is not None:
-        write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
-        return
+    path, is_alone = pathlib.Path(path), on_one_rank.get() is not None
 
     def write_if_asked() -> None:
-        if on_all_ranks or is_master_rank():
+        if on_all_ranks or is_alone or is_master_rank():
             write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
 
-    together("write", write_if_asked, subject=os.fspath(path))
+    if is_alone:
+        write_if_asked()
+    else:
+        together("write", write_if_asked, subject=str(path))
 
 
 def write_here(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
@@ -17,7 +17,7 @@ import tnt_comm
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.exchange_plan import ExchangedValue
 from tnt_keras.process.environment import settings
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,23 +164,17 @@ def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name:
 
     `by_name`: a summand gets the place that was made for its name, which ranks must have alike.
     """
-    with_name = _grouped(range(len(places) if by_name else 0), lambda index: places[index])
-    ids = [with_name[each].popleft() if with_name[each] else None for each in summands]
-    free = set(range(len(places))) - set(ids)
-    of_kind = _grouped(sorted(free), lambda index: places[index].kind)
+    with_name: dict[Any, list[int]] = collections.defaultdict(list)
+    for index in reversed(range(len(places) if by_name else 0)):
+        with_name[places[index]].append(index)
+    ids = [with_name[each].pop() if with_name[each] else None for each in summands]
+    of_kind: dict[Any, list[int]] = collections.defaultdict(list)
+    for index in sorted(set(range(len(places))) - set(ids), reverse=True):
+        of_kind[places[index].kind].append(index)
     return [
-        of_kind[summand.kind].popleft() if index is None else index
+        of_kind[summand.kind].pop() if index is None else index
         for index, summand in zip(ids, summands, strict=True)
     ]
-
-
-def _grouped(
-    indices: Iterable[int], key: Callable[[int], Hashable]
-) -> dict[Any, collections.deque[int]]:
-    groups: dict[Any, collections.deque[int]] = collections.defaultdict(collections.deque)
-    for index in indices:
-        groups[key(index)].append(index)
-    return groups
 
 
 Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -220,15 +214,16 @@ class ExchangeChannels:
         summands = {self._updates: {}, self._totals: {}}
         for value, name in zip(values, names, strict=True):
             if value.is_planned:
-                travelling = value.form.value
-                summand = Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+                form = value.form.value
                 reducers = self._updates if value.request.is_update else self._totals
-                summands[reducers][value] = summand
-        parts: dict[ExchangedValue, Part] = {}
-        for reducers, of_reducers in summands.items():
-            places = reducers.places(list(of_reducers.values()))
-            for value, place in zip(of_reducers, places, strict=True):
-                parts[value] = _sum(value.form.value, place)
+                summands[reducers][value] = Summand(
+                    name, form.dtype.name, form.shape.num_elements()
+                )
+        parts = {
+            value: _sum(value.form.value, place)
+            for reducers, own in summands.items()
+            for value, place in zip(own, reducers.places(list(own.values())), strict=True)
+        }
         gathered = [value for value in values if value.is_gathered]
         for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
             parts[value] = _gathered(value, gatherer)

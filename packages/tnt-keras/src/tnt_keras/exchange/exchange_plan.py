@@ -17,8 +17,7 @@ import tnt_comm
 from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.exchange import ops
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, logger
 
 if TYPE_CHECKING:  # the lanes of a partition know nothing of exchanges, nor these of lanes
     from tnt_keras.partition import Request

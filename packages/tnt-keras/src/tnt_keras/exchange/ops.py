@@ -24,6 +24,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -40,17 +41,11 @@ _SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
 _PARTS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
 
 
-@dataclasses.dataclass(frozen=True)
-class Label:
-    """What an operation says about its call."""
+class Label(NamedTuple):
+    """What an operation says about its call: its attributes."""
 
-    text: str = ""  # what the call is for; ranks compare it, with the shape
+    label: str = ""  # what the call is for; ranks compare it, with the shape
     caller: str = ""  # where it stems from, for messages and the timeline
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The attributes of the operation."""
-        return {"label": self.text, "caller": self.caller}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -73,7 +68,14 @@ def wire_form(kind: str, value: tf.Tensor) -> WireForm:
     if _is_native(kind, dtype):
         return WireForm(kind, value, lambda result: result)
     if dtype in _SIGNED:
-        return _as_signed(kind, value)
+        signed = _SIGNED[dtype]
+        highest = tf.constant(signed.min if kind in ("min", "max") else 0, signed)
+
+        def restored(result: tf.Tensor) -> tf.Tensor:
+            return tf.bitcast(tf.bitwise.bitwise_xor(result, highest), dtype)
+
+        flipped = tf.bitwise.bitwise_xor(tf.bitcast(value, signed), highest)
+        return WireForm(kind, flipped, restored)
     if dtype in _PARTS and kind == "sum":
         return WireForm(kind, tf.bitcast(value, _PARTS[dtype]), lambda x: tf.bitcast(x, dtype))
     if dtype in _PARTS and kind == "prod":
@@ -87,20 +89,6 @@ def _is_native(kind: str, dtype: tf.DType) -> bool:
     if dtype == tf.bool:
         return kind in ("min", "max", "and", "or")
     return dtype in _INTEGERS
-
-
-def _as_signed(kind: str, value: tf.Tensor) -> WireForm:
-    dtype = value.dtype
-    signed = _SIGNED[dtype]
-    if kind not in ("min", "max"):
-        return WireForm(kind, tf.bitcast(value, signed), lambda x: tf.bitcast(x, dtype))
-
-    def flipped(x: tf.Tensor) -> tf.Tensor:
-        return tf.bitwise.bitwise_xor(x, tf.constant(signed.min, signed))
-
-    return WireForm(
-        kind, flipped(tf.bitcast(value, signed)), lambda x: tf.bitcast(flipped(x), dtype)
-    )
 
 
 def _product_of_rows(rows: tf.Tensor) -> tf.Tensor:
@@ -150,36 +138,27 @@ def start(
     `presence` is a float64 scalar, no constant of the graph; where it is 0 no rows are gathered.
     """
     operation = getattr(op_library(), f"tnt_start_{kind}")
-    return operation(value, presence, gatherer=gatherer.handle, **label.attributes)
-
-
-def finish(
-    kind: str, value: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Wait for what `start` began: its token, and all rows or the tensor of rank 0. Collective."""
-    return _after(f"finish_{kind}", kind, value, barrier, gatherer, label)
+    return operation(value, presence, gatherer=gatherer.handle, **label._asdict())
 
 
 def at_once(
-    kind: str, value: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
-    return _after(kind, kind, value, after, gatherer, label)
-
-
-def _after(
-    name: str,
     kind: str,
     value: tf.Tensor,
-    before: tf.Tensor,
+    after: tf.Tensor,
     gatherer: tnt_comm.Gatherer,
     label: Label,
+    prefix: str = "",
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    operation = getattr(op_library(), f"tnt_{name}")
-    token, result = operation(value, before, gatherer=gatherer.handle, **label.attributes)
+    """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
+    operation = getattr(op_library(), f"tnt_{prefix}{kind}")
+    token, result = operation(value, after, gatherer=gatherer.handle, **label._asdict())
     if kind == "gather":
         result.set_shape([None, *value.shape[1:]])
     return token, result
+
+
+finish = functools.partial(at_once, prefix="finish_")
+"""Wait for what `start` began: its token, and all rows or the tensor of rank 0. Collective."""
 
 
 def allreduce(
@@ -187,7 +166,7 @@ def allreduce(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Combine tensors of one shape after a token: token and result, the same on all. Collective."""
     token, result = op_library().tnt_allreduce(
-        value, after, op=REDUCTIONS.index(reduction), **label.attributes
+        value, after, op=REDUCTIONS.index(reduction), **label._asdict()
     )
     result.set_shape(value.shape)
     return token, result

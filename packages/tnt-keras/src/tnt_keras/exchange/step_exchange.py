@@ -12,7 +12,6 @@ from tnt_keras.calls.errors import MARK_OF_CHECKS
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.channels import (
     ExchangeChannels,
-    Finish,
     Part,
     SharedGatherers,
     SharedReducers,
@@ -74,10 +73,9 @@ class StepExchange:
 
     An exchange is a group of values: `ask` for each of them, then `flush`. All of a group start,
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
-    tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
-    object of tnt-comm serves for the second time in a graph they wait until it has finished. Values
-    that are combined otherwise than by a sum, or whose size is known only when the graph runs,
-    follow the barrier.
+    tensor alone, so that a gradient is on its way while backpropagation goes on, and for the former
+    use of their object of tnt-comm in the graph. Values that are combined otherwise than by a sum,
+    or whose size is known only when the graph runs, follow the barrier.
 
     Groups come one after the other: no operation of a group waits before all starts of its group
     and all of the previous group are done on this rank. Then there is no cycle of waiting among
@@ -179,7 +177,11 @@ class StepExchange:
         if not values:
             return {}
         one = ops.variable_of_one().read_value()
-        started = {value: self._start(part, one) for value, part in parts.items()}
+        started = {}
+        for value, part in parts.items():
+            last_uses = [self._last_uses[part.owner]] if part.owner in self._last_uses else []
+            with tf.control_dependencies(last_uses):
+                started[value] = part.start(one)
         updates = {part.owner for value, part in parts.items() if value.request.is_update}
         reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
         self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
@@ -193,14 +195,9 @@ class StepExchange:
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, part: Part, one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
-        last_use = self._last_uses.get(part.owner)
-        with tf.control_dependencies([] if last_use is None else [last_use]):
-            return part.start(one)
-
 
 def _combined(
-    values: Sequence[ExchangedValue], barrier: tf.Tensor
+    values: Sequence[ExchangedValue], token: tf.Tensor
 ) -> dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]]:
     """Return token and result of what is combined after the barrier: equal kinds together."""
     groups: dict[Hashable, list[ExchangedValue]] = {}
@@ -209,13 +206,11 @@ def _combined(
         is_known = travelling.shape.is_fully_defined()
         key = (value.form.kind, travelling.dtype) if is_known else value
         groups.setdefault(key, []).append(value)
-    finished: dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]] = {}
-    token = barrier
+    finished = {}
     for group in groups.values():
         token, results = _combined_together(group, token)
-        finished.update(
-            (value, (token, result)) for value, result in zip(group, results, strict=True)
-        )
+        for value, result in zip(group, results, strict=True):
+            finished[value] = token, result
     return finished
 
 
@@ -229,7 +224,7 @@ def _combined_together(
         return token, [result]
     more = f" and {len(values) - 1} more"
     flat = tf.concat([tf.reshape(each, [-1]) for each in travelling], 0)
-    label = ops.Label(label.text + more, label.caller + more)
+    label = ops.Label(label.label + more, label.caller + more)
     token, together = ops.allreduce(flat, after, kind, label)
     parts = tf.split(together, [each.shape.num_elements() for each in travelling])
     return token, [tf.reshape(p, each.shape) for p, each in zip(parts, travelling, strict=True)]

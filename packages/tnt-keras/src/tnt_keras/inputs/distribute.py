@@ -29,8 +29,7 @@ from tnt_keras.inputs.distributed_input import (
 )
 from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.batch import compared, unmarked
 
 

@@ -36,8 +36,7 @@ from tnt_keras.inputs.py_dataset import (
     split_numbers,
 )
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.batch import Part, compared, num_rows, rows_at, spread_positions
 
 _FACTOR = 31

@@ -21,8 +21,7 @@ from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArgumen
 from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
 from tnt_keras.keras_hooks.private import DataAdapter
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank, logger
 from tnt_keras.step.generators import (
     generator_states,
     set_generator_states,

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 
 @dataclasses.dataclass

@@ -16,8 +16,7 @@ import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.process.environment import Settings, settings
-from tnt_keras.process.output import logger, set_up_logging
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import get_size, logger, set_up_logging
 from tnt_keras.process.variables import ALL_NAMES, PROBE, warnings_of_unknown
 
 # Not where the sources are in an editable installation.

@@ -12,8 +12,7 @@ from typing import Any
 from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.calls.together import together
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, is_master_rank, logger
 from tnt_keras.restart.container import DamagedError, read_container, write_container
 
 _LATEST, _PREVIOUS = "latest.tnt_backup", "previous.tnt_backup"

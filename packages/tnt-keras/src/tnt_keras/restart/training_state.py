@@ -14,8 +14,7 @@ from tnt_keras.callbacks.ranks import is_writer
 from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather, allgather_json
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed, in_attributes
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank, logger
 from tnt_keras.restart import container
 from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated

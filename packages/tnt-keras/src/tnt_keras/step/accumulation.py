@@ -32,8 +32,7 @@ from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, plain_class, witho
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
 from tnt_keras.partition.graph import Decide, Edge
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import is_master_rank
+from tnt_keras.process.rank import is_master_rank, logger
 
 # Not attributes of the optimizers, whose copies and files would contain them.
 _of_optimizers: weakref.WeakKeyDictionary[Any, Accumulation] = weakref.WeakKeyDictionary()

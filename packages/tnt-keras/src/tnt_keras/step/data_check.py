@@ -144,9 +144,8 @@ def _none_of(ranks: np.ndarray[Any, Any], message: str, more: str = "") -> None:
 class _EndOfData(keras.callbacks.Callback):
     """Check that the data of all ranks end after the same step, where ranks compare their data.
 
-    `DataCheck` is the half inside of steps: a rank that has a batch says so at the beginning of its
-    step and learns whether the others have. This callback is the other half: a rank that has no
-    more batch, and therefore begins no step, says so here instead. Both are one exchange, so that
+    A rank that has a batch says so when its step begins, and learns whether the others have; one
+    that has none, and therefore begins no step, says so here. Both are one exchange, so that
     neither rank waits for ever, and both raise unless all ranks say the same.
     """
 
@@ -160,13 +159,13 @@ class _EndOfData(keras.callbacks.Callback):
         """Note that training steps follow. Local."""
         self._is_training = self._kinds.get("training", False)
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """End the training steps of an epoch, if validation follows. Collective."""
-        self._end_training()
+    def on_epoch_end(self, *_: Any, **__: Any) -> None:
+        """End the training steps of an epoch, perhaps before its validation. Collective."""
+        if self._is_training:
+            self._is_training = False
+            self._data_check.end()
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the training steps of an epoch. Collective."""
-        self._end_training()
+    on_test_begin = on_epoch_end
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of an evaluation. Collective."""
@@ -176,9 +175,4 @@ class _EndOfData(keras.callbacks.Callback):
     def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of a prediction. Collective."""
         if self._kinds.get("predicting"):
-            self._data_check.end()
-
-    def _end_training(self) -> None:
-        if self._is_training:
-            self._is_training = False
             self._data_check.end()

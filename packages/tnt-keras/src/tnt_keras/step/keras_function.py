@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps
@@ -31,7 +31,7 @@ class WholeSteps:
         self.graph: Any = None
         self.tables = [f"{name}: it runs eagerly, so that all ranks compute the whole batch"]
         self._step = step
-        self._owner = owner
+        self.owner = owner
         self._num_variables = -1
         logger.warning(
             "%s: it runs eagerly, so that each rank computes the whole batch, and several ranks "
@@ -42,14 +42,14 @@ class WholeSteps:
     def run(self, part: Part, element_spec: Any = None) -> Any:
         """Compute a step, and return its result. Collective."""
         batch = whole_batch(part)
-        with step_scope(self._owner):
+        with step_scope(self.owner):
             result = self._step(batch)
-        if self._owner.model is not None:  # such as a step has just made
-            self._owner.add_variables(tensorflow_variables(self._owner.model))
-        num_variables = len(replicated_variables(self._owner))
+        if self.owner.model is not None:  # such as a step has just made
+            self.owner.add_variables(tensorflow_variables(self.owner.model))
+        num_variables = len(replicated_variables(self.owner))
         if num_variables != self._num_variables:  # each rank has made some, with other values
             self._num_variables = num_variables
-            synchronize(self._owner)
+            synchronize(self.owner)
             result = _of_master_rank(result)
         return result
 
@@ -95,29 +95,21 @@ def new_steps(
 
 
 def function_for_keras(
-    kind: str,
-    steps: Steps,
-    owner: StepOwner,
-    *,
-    num_steps: Callable[[], int],
-    plain: Callable[[], Any],
+    kind: str, steps: Steps, *, num_steps: Callable[[], int], plain: Callable[[], Any]
 ) -> Any:
     """Return what Keras calls for "train", "test" or "predict" steps of a model. Local.
 
     `num_steps` returns how many steps Keras wants in one call of the first two, at most; `plain`
     makes Keras' own predict function.
     """
-    if kind == "predict":
-        return _PredictFunction(steps, owner, plain)
-    return _IteratorFunction(steps, owner, num_steps)
+    return _PredictFunction(steps, plain) if kind == "predict" else _StepFunction(steps, num_steps)
 
 
-class _IteratorFunction:
+class _StepFunction:
     """The train or test function of a model: computes some steps on the batches of an iterator."""
 
-    def __init__(self, steps: Steps, owner: StepOwner, num_steps: Callable[[], int]) -> None:
+    def __init__(self, steps: Steps, num_steps: Callable[[], int]) -> None:
         self.steps = steps
-        self._owner = owner
         self._num_steps = num_steps
 
     def __call__(self, iterator: Any) -> Any:
@@ -140,7 +132,7 @@ class _IteratorFunction:
 
     def _run(self, element: Any, element_spec: Any) -> Any:
         try:
-            return self.steps.run(part_of(element, self._owner.data_check), element_spec)
+            return self.steps.run(part_of(element, self.steps.owner.data_check), element_spec)
         except StopIteration as error:  # which Keras would take for the end of the data
             raise RuntimeError("The code of a step has raised StopIteration.") from error
 
@@ -152,7 +144,7 @@ class _IteratorFunction:
         return tf.function(lambda iterator: None).function_spec
 
     @property
-    def _concrete_variable_creation_fn(self) -> _IteratorFunction:
+    def _concrete_variable_creation_fn(self) -> _StepFunction:
         return self
 
     @property
@@ -167,9 +159,8 @@ class _PredictFunction:
     Ranks with samples of their own may take other numbers of steps, so that each predicts alone.
     """
 
-    def __init__(self, steps: Steps, owner: StepOwner, plain: Callable[[], Any]) -> None:
+    def __init__(self, steps: Steps, plain: Callable[[], Any]) -> None:
         self.steps = steps
-        self._owner = owner
         self._make_plain = plain
         self._plain: Any = None
 
@@ -180,7 +171,7 @@ class _PredictFunction:
             if self._plain is None:
                 self._plain = self._make_plain()
             return self._plain(list(map(unmarked, batches)))
-        results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
+        results = [self.steps.run(part_of(batch, self.steps.owner.data_check)) for batch in batches]
         if len(results) == 1:
             return results[0]
         return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)

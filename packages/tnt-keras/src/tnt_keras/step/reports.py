@@ -22,8 +22,7 @@ import tensorflow as tf
 from tnt_keras.partition import Explanation, TracedStep, is_draw
 from tnt_keras.partition.graph import Edge, past_aliases, users_line
 from tnt_keras.process.environment import settings
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_size, is_master_rank
+from tnt_keras.process.rank import get_size, is_master_rank, logger
 from tnt_keras.step.batch_norm_region import Normalisations
 from tnt_keras.step.owner import StepOptions
 from tnt_keras.step.replicas import array_of
@@ -171,11 +170,6 @@ def keep_own_logs(model: Any) -> None:
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)
         model.train_function = model.test_function = None
-
-
-def num_compared_rows() -> int:
-    """Return how many rows a comparison takes at most. Local."""
-    return 2 * get_size() + 1
 
 
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:

@@ -109,9 +109,12 @@ class Signature:
     specs: Specs  # of the whole batch
     lacks_sizes: bool = False  # of a form that does not know all sizes
     others: frozenset[int] = frozenset()  # specs of leaves whose rows are not those of the batch
+    is_cut: bool = True  # else each rank computes all of the batch
 
     @classmethod
-    def of(cls, part: Part, element_spec: Any, *, is_exact: bool = False) -> Signature:
+    def of(
+        cls, part: Part, element_spec: Any, *, is_exact: bool = False, is_cut: bool = True
+    ) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
         Another number of rows than that of the batch may be another one in each, and is left open,
@@ -129,18 +132,19 @@ class Signature:
                 if not isinstance(spec, tf.TensorSpec):
                     specs[i] = with_shape(spec, [spec.shape[0], *_loosened(spec, like).shape[1:]])
         others = frozenset(i for i, (_, is_shared) in enumerate(present) if is_shared)
-        return cls(layout_of(part.data), tuple(specs), others=others)
+        return cls(layout_of(part.data), tuple(specs), others=others, is_cut=is_cut)
 
     @property
-    def kinds(self) -> Hashable:
+    def kind(self) -> Hashable:
         """What batches have in common whose sizes alone differ."""
-        kinds = [with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs]
-        return (*kinds, self.others)
+        kinds = (with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs)
+        return self.layout, self.is_cut, (*kinds, self.others)
 
-    def sizes(self, *, with_rows: bool) -> Sizes:
-        """Return all sizes of the whole batch, with None for numbers of rows unless wanted."""
+    @property
+    def sizes(self) -> Sizes:
+        """All sizes of the whole batch, with None for its numbers of rows if it is cut."""
         return tuple(
-            size if axis or with_rows or i in self.others else None
+            size if axis or not self.is_cut or i in self.others else None
             for i, spec in enumerate(self.specs)
             for axis, size in enumerate(spec.shape or ())
         )
@@ -158,11 +162,11 @@ class Signature:
 
     def in_form(self, form: Form) -> Signature:
         """Return the signature with the sizes that a form knows."""
-        specs = (
+        specs = tuple(
             with_shape(spec, [None if isinstance(size, Unknown) else size for size in sizes])
             for spec, sizes in zip(self.specs, self.of_leaves(form), strict=True)
         )
-        return Signature(self.layout, tuple(specs), not knows_all(form), self.others)
+        return dataclasses.replace(self, specs=specs, lacks_sizes=not knows_all(form))
 
 
 def layout_of(batch: Any) -> Hashable:

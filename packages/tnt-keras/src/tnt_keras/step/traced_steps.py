@@ -23,8 +23,7 @@ from tnt_keras.partition import (
     build_without_batch,
     trace,
 )
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
@@ -227,7 +226,7 @@ class FormFunctions:
         return Request("sum", own, "sizes of the batch", "", is_update=False)
 
 
-def inputs_of(part: Part, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
+def inputs_of(part: Part, signature: Signature, form: Form) -> list[Input]:
     """Return what a partition is called with: components of leaves of the whole batch. Local."""
     inputs = []
     specs = signature.in_form(form).specs
@@ -235,7 +234,7 @@ def inputs_of(part: Part, signature: Signature, form: Form, is_cut: bool) -> lis
         part.leaves, specs, signature.of_leaves(form), strict=True
     ):
         if isinstance(leaf, tf.Tensor):
-            is_whole = not is_cut or is_shared or not has_rows(leaf)
+            is_whole = not signature.is_cut or is_shared or not has_rows(leaf)
             shape = tuple(None if isinstance(size, Unknown) else size for size in sizes)
             of_example = (s.example if isinstance(s, Unknown) else s for s in sizes)
             known = tuple(size for size in of_example if size is not None)

@@ -61,7 +61,7 @@ def fail_in_python_code_and_go_on() -> tuple[str, float]:
     if tnt_keras.is_master_rank():
         with pytest.raises(tf.errors.InvalidArgumentError, match="too large for Python"):
             _fit(loss)
-        time.sleep(5.0)  # goes on with something else
+        time.sleep(2.0)  # goes on with something else
         with pytest.raises(tnt_comm.CommError) as caught:
             _fit("mse")
     else:

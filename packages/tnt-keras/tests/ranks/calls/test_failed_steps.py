@@ -21,7 +21,7 @@ def test_ranks_whose_step_has_failed_on_all_go_on(pool_of):
 def test_a_rank_that_traces_for_long_is_no_stall(preloaded):
     settings = {"env": {**ENVIRONMENT, "TNT_STALL_S": "0.5"}, "timeout_s": 200}
     reports = observe_ranks(
-        failed_steps.fit_where_the_last_rank_traces_slowly, 2, 3.0, **settings, preloaded=preloaded
+        failed_steps.fit_where_the_last_rank_traces_slowly, 2, 1.5, **settings, preloaded=preloaded
     )
     assert reports[0].value == reports[1].value
     for report in reports:

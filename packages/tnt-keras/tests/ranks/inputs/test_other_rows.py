@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import other_rows
-import pytest
 from cases import cases
 from rank_pools import ENVIRONMENT
 from serial_results import assert_serial, of_all_sizes
@@ -16,7 +15,7 @@ BOUND = 2e-5
 
 
 @of_all_sizes
-@pytest.mark.parametrize("case", other_rows.CASES)
+@cases("case", ["graphs"], thorough=other_rows.CASES)  # ragged rows are in test_read_by_master
 def test_training_and_predictions_are_the_serial_ones(case: str, size: int, pool_of: Any) -> None:
     for result in assert_serial(other_rows.train, pool_of, case, size=size, bound=BOUND):
         for name in ("train", "test", "predict"):  # one for the full batches, one for the last

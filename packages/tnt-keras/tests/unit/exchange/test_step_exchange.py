@@ -14,7 +14,7 @@ import tensorflow as tf
 from tnt_keras.exchange import exchange_plan, step_exchange
 from tnt_keras.exchange.channels import Fusion
 from tnt_keras.exchange.step_exchange import StepChannels, StepExchange
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 STARTS = {"TntStartReduce", "TntStartGather", "TntStartBroadcast"}
 FINISHES = {"TntFinishReduce", "TntFinishGather", "TntFinishBroadcast"}

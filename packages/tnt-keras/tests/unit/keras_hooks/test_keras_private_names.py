@@ -19,7 +19,7 @@ from tnt_keras.api import model
 from tnt_keras.inputs.arguments import InputArguments, check_input
 from tnt_keras.keras_hooks import private, private_tensorflow
 from tnt_keras.keras_hooks.private_tensorflow import VersionGate
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 FOLDER = Path(tnt_keras.__file__).parent
 PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]
@@ -63,8 +63,8 @@ def names_in(node: ast.AST, own: set[str]) -> Iterator[str]:
             or (is_private(alias.name) and not (node.module or "").startswith("tnt_keras"))
         )
     elif isinstance(node, ast.Attribute):
-        if is_internal(ast.unparse(node)):
-            yield ast.unparse(node)
+        if is_internal(name := ast.unparse(node)):
+            yield name
         elif is_private(node.attr) and not (is_self(node.value) and node.attr in own):
             yield node.attr
     elif isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tnt_keras.process import framework, output
+from tnt_keras.process import framework, rank
 from tnt_keras.process.environment import Settings
 from tnt_keras.process.framework import check_devices
-from tnt_keras.process.output import set_up_logging
+from tnt_keras.process.rank import set_up_logging
 from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
 
 
@@ -41,7 +41,7 @@ def test_loggers_get_a_level_and_one_handler(loggers: list[logging.Logger]) -> N
 def test_other_ranks_log_errors_only(
     loggers: list[logging.Logger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "is_master_rank", lambda: False)
+    monkeypatch.setattr(rank, "is_master_rank", lambda: False)
     set_up_logging(Settings(log_level="DEBUG"))
     assert [logger.level for logger in loggers] == [logging.ERROR] * 2
 

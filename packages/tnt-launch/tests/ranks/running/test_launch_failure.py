@@ -57,8 +57,8 @@ if rank == 1:
     print("said by rank 1")
     wait_for("pid-0"); wait_for("pid-2")
     inner()
-wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1")
 from launched import tell
+wait_for(f"/dev/shm/tnt-{os.environ['TNT_JOB_ID']}-ended-1")
 tell("ConnectionError", f"a consequence in rank {rank}")
 sys.exit(1)
 """
