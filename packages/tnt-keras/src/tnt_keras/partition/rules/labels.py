@@ -59,7 +59,7 @@ def beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
     rank = operation.inputs[0].rank
     taken = {int(axis) % rank for axis in axes}
     labels = [None if axis in taken else axis for axis in range(rank)]
-    operands: list[list[int | None]] = [[] for _ in operation.inputs[1:]]
+    operands = [[None] * value.rank for value in operation.inputs[1:]]
     return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
 
 

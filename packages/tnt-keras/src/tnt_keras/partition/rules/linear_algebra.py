@@ -65,7 +65,7 @@ rule(" ".join(_WORKED_ON))(lambda operation: _batch(operation, *_WORKED_ON[opera
 
 
 @rule("Eig SelfAdjointEigV2 Svd")
-def _singular_values(operation: Operation) -> Decision | None:
+def _decomposition(operation: Operation) -> Decision | None:
     has_two = operation.type == "Svd"
     vectors = 2 if operation.attributes["compute_uv" if has_two else "compute_v"] else None
     return _batch(operation, [2], [1, *[vectors] * (1 + has_two)])
