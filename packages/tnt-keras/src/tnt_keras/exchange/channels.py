@@ -185,8 +185,7 @@ class Part:
     """A value that all ranks exchange.
 
     `start`, given 1 as `ops.variable_of_one` holds it, returns the token of the start and what
-    waits. That, given the barrier, returns the token of the finish and the result. Each is called
-    once.
+    waits. That, given the barrier, returns the token of the finish and the result.
     """
 
     owner: Hashable  # begins nothing new for this value before it has finished
@@ -206,10 +205,7 @@ class ExchangeChannels:
     def parts(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
     ) -> dict[ExchangedValue, Part]:
-        """Return what starts at once: planned sums and rows. Collective unless all is there.
-
-        `names` are for messages, the same on all ranks.
-        """
+        """Return what starts at once: planned sums and rows. Collective unless all is there."""
         summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
         summands = {self._updates: {}, self._totals: {}}
         for value, name in zip(values, names, strict=True):

@@ -110,8 +110,7 @@ class StepExchange:
         """Exchange all that was asked for; results are bitwise the same on all. Collective.
 
         `last`: the step goes on without rows of other ranks. Called so at the end even without
-        values, it compares what ranks have not compared yet. The shape of what was broadcast is not
-        known.
+        values, it compares what ranks have not compared yet.
         """
         if self._order.is_in_function():
             raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
@@ -160,11 +159,7 @@ class StepExchange:
         return form.restore(result)
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation, such as a `While`, that runs functions with exchanges. Local.
-
-        It comes after all exchanges that were traced, and before all that follow; see
-        `ExchangeOrder`.
-        """
+        """Make an operation, such as a `While`, that runs functions with exchanges. Local."""
         return make() if get_size() == 1 else self._order.ordered(make)
 
     def _value_of(self, request: Request) -> ExchangedValue:

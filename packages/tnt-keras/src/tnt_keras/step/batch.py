@@ -171,12 +171,9 @@ def with_whole_values(part: Part) -> Part:
 
 
 def part_to_compute(part: Part) -> tuple[Part, bool]:
-    """Return the rows that each rank computes and True, or the whole batch and False. Collective.
-
-    The batch is cut if it has a sample for each rank.
-    """
+    """Return the rows of each rank and True, or the whole batch and False. Collective."""
     part = with_whole_values(part)
-    if part.num_global < get_size():
+    if part.num_global < get_size():  # not a sample for each rank
         return part._replace(data=as_tensors(whole_batch(part))), False
     if part.sizes:
         part = with_whole_values(cut(whole_batch(part)))

@@ -74,8 +74,7 @@ class PartitionedSteps:
     def run(self, part: Part, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective.
 
-        `element_spec` is that of the dataset from which this rank reads; None for arrays and the
-        like.
+        `element_spec` is that of the dataset from which this rank reads, None for arrays.
         """
         part, is_cut = part_to_compute(part)
         functions, tensors = self._functions_for(part, is_cut, element_spec)

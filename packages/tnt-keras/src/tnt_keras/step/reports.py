@@ -163,13 +163,10 @@ class OwnLogs:
 
 
 def keep_own_logs(model: Any) -> None:
-    """Let the steps of a distributed model keep the logs of this rank's samples. Local.
-
-    The first time, graphs of steps without them are dropped.
-    """
+    """Let the steps of a distributed model keep the logs of this rank's samples. Local."""
     if model._tnt_owner.own_logs is None:
         model._tnt_owner.own_logs = OwnLogs(model)
-        model.train_function = model.test_function = None
+        model.train_function = model.test_function = None  # whose graphs keep none
 
 
 def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:

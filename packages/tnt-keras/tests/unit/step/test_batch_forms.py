@@ -81,7 +81,7 @@ def signature(nodes: int, edges: int, *, is_exact: bool) -> Signature:
 def test_other_rows_that_are_as_many_as_the_samples_by_chance_are_another_kind() -> None:
     equal, others = signature(6, 6, is_exact=False), signature(6, 9, is_exact=False)
     assert equal.kind != others.kind
-    assert others.kind == signature(6, 4, is_exact=False).kinds
+    assert others.kind == signature(6, 4, is_exact=False).kind
 
 
 def test_numbers_of_other_rows_are_sizes_where_a_signature_is_exact_or_they_are_one() -> None:
