@@ -25,7 +25,6 @@ from typing import TypeVar
 
 import tnt_comm
 from tnt_comm.failure import one_line, printable
-from tnt_keras.calls.errors import with_text
 from tnt_keras.process.rank import get_rank
 
 _Value = TypeVar("_Value")
@@ -143,6 +142,8 @@ def settle_failure() -> None:
             f"instead of going on. ({error})"
         ) from None
     except tnt_comm.PeerLostError as error:
+        from tnt_keras.calls.errors import with_text  # it imports TensorFlow, which a rank may lack
+
         raise with_text(
             error,
             f"{error} (On this rank, {call.name} from {call.caller} had failed before: {kind}: "
