@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.arrays import is_array, num_rows, split_off_last
-from tnt_keras.inputs.py_dataset import makes_batches
+from tnt_keras.inputs.python_batches import makes_batches
 from tnt_keras.process.rank import MASTER_RANK, get_size
 
 _DEFAULT_BATCH_SIZE = 32  # of Keras
@@ -43,6 +43,7 @@ VALIDATION = Keywords(
     steps="validation_steps",
 )
 EVALUATION = Keywords(steps="steps")
+OWN_LOOP = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,30 +65,11 @@ class InputArguments:
     verify: bool | None = None  # ranks compare all; None: some of what Python code makes
     needs_equal_steps: bool = True  # not in `predict`, where no rank waits
     keywords: Keywords = TRAINING
-    may_differ: bool = True  # components may have other numbers of rows: graphs
 
-    @classmethod
-    def of_call(
-        cls, given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
-    ) -> InputArguments:
-        """Take the arguments of one input out of all those of a call. Local."""
-        if keywords is VALIDATION:
-            x, y, weight = keras.utils.unpack_x_y_sample_weight(given["validation_data"])
-        else:
-            x, y, weight = given["x"], given.get("y"), given.get("sample_weight")
-        return cls(
-            x,
-            y,
-            weight,
-            batch_size=given[keywords.batch_size],
-            micro_batch_size=given[keywords.micro_batch_size],
-            distribute=given[keywords.distribute],
-            read=given[keywords.read],
-            steps=given[keywords.steps],
-            verify=given["verify_inputs"],
-            needs_equal_steps=needs_equal_steps,
-            keywords=keywords,
-        )
+    @property
+    def may_differ(self) -> bool:
+        """Whether components may have other numbers of rows, as those of graphs."""
+        return self.keywords is not OWN_LOOP
 
     @property
     def is_dataset(self) -> bool:
@@ -119,6 +101,28 @@ class InputArguments:
             arrays = keras.tree.flatten((self.x, self.y, self.sample_weight))
             return -(-num_rows(next(one for one in arrays if one is not None)) // self.steps)
         return self.batch_size or _DEFAULT_BATCH_SIZE
+
+
+def input_of_call(
+    given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
+) -> InputArguments:
+    """Take the arguments of one input out of all those of a call. Local."""
+    x, y, weight = given[keywords.x], given.get("y"), given.get("sample_weight")
+    if keywords is VALIDATION:
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(x)
+    return InputArguments(
+        x,
+        y,
+        weight,
+        batch_size=given.get(keywords.batch_size),
+        micro_batch_size=given[keywords.micro_batch_size],
+        distribute=given.get(keywords.distribute, True),
+        read=given[keywords.read],
+        steps=given.get(keywords.steps),
+        verify=given.get("verify_inputs"),
+        needs_equal_steps=needs_equal_steps,
+        keywords=keywords,
+    )
 
 
 def is_left_to_keras(*inputs: InputArguments) -> bool:
