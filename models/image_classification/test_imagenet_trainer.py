@@ -122,6 +122,7 @@ def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
     assert not (tmp_path / "backup").exists() or not any((tmp_path / "backup").iterdir())
 
 
+@pytest.mark.thorough  # a run that is stopped, and not killed, in test_serial_backup
 def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
     pool_of, flags, serial_run, preloaded, tmp_path
 ):

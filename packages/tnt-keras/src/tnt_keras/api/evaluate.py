@@ -19,8 +19,8 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, input_of_call, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments, require_same_batch
 from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
-from tnt_keras.process.output import verbosity
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
+from tnt_keras.process.rank import verbosity
 
 
 class Evaluating(MixinBase):

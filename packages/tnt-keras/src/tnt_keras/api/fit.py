@@ -30,9 +30,9 @@ from tnt_keras.inputs.arguments import (
 from tnt_keras.inputs.arrays import SEED
 from tnt_keras.inputs.compare_ranks import require_same_arguments
 from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
-from tnt_keras.process.output import logger, verbosity
+from tnt_keras.process.rank import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
 

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.process.rank import MASTER_RANK
-from tnt_keras.step.rows import in_order_of_rows, rows_at, spread_positions
+from tnt_keras.step.batch import in_order_of_rows, rows_at, spread_positions
 
 
 def is_array(leaf: Any) -> bool:

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tnt_data import MicroBatch
 from tnt_keras.inputs.arrays import without_pandas
-from tnt_keras.step.batch import CheckedBatch
+from tnt_keras.step.batch import Part, compared
 from tnt_keras.step.data_check import NO_LABEL
 
 ClassWeight = dict[int, float] | None
@@ -68,18 +68,18 @@ class WeightTable:
         x, y, labels = _with_labels(batch)
         return x, y, tf.gather(self._weights, labels)
 
-    def weigh_part(self, part: MicroBatch) -> CheckedBatch:
+    def weigh_part(self, part: MicroBatch) -> Part:
         """Return this rank's part of a batch with weights; a label without weight is noted. Local.
 
         The row of a rank without samples does not count.
         """
         data, label = self._weigh_known(part.data)
         label = tf.where(part.num_local > 0, label, NO_LABEL)
-        return CheckedBatch(part._replace(data=data), label)
+        return compared(part._replace(data=data), label)
 
-    def weigh_own(self, batch: Any) -> CheckedBatch:
+    def weigh_own(self, batch: Any) -> Part:
         """Return this rank's own batch with weights; a label without weight is noted. Local."""
-        return CheckedBatch(*self._weigh_known(batch))
+        return compared(*self._weigh_known(batch))
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
         """Return a batch with weights, and its first label outside of the table, or `NO_LABEL`.

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.agree import require_same
-from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.inputs.arguments import (
     EVALUATION,
@@ -118,12 +118,13 @@ def require_same_number_of_steps(
     of_ranks = allgather_json("number of steps", _num_steps(dataset, steps))
     known = {number for number in of_ranks if number}
     if len(known) > 1:
-        raise DifferentInputError(
+        text = (
             f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
             f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
             f"{', '.join(str(number or '?') for number in of_ranks)}. Give all ranks equally many "
             f"batches, or limit them by `{keywords.steps}`."
         )
+        raise of_all_ranks(ValueError(text))
 
 
 def _num_steps(dataset: tf.data.Dataset, steps: int | None) -> int | None:

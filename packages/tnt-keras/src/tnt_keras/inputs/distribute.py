@@ -31,10 +31,8 @@ from tnt_keras.inputs.distributed_input import (
 )
 from tnt_keras.inputs.master_reader import MasterInput, catching_up_after, is_read_by_master
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch, unmarked
-from tnt_keras.step.data_check import EndOfData
+from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.step.batch import compared, unmarked
 
 
 def distribute_input(
@@ -76,7 +74,7 @@ def callbacks_for_data(
     compared = {kind: part.is_compared for kind, part in given.items()}
     callbacks: list[keras.callbacks.Callback] = []
     if any(compared.values()):
-        callbacks.append(EndOfData(data_check(), **compared))
+        callbacks.append(data_check().end_of_data(**compared))
     if any(part.is_read_by_master for part in given.values()):
         callbacks.append(catching_up_after(next(iter(inputs))))
     return callbacks
@@ -215,10 +213,10 @@ def _as_input(
         functions += [unmarked] if has_micro_batches else []
         functions += [] if weights is None else [weights.weigh]
     elif not has_micro_batches:
-        functions = [CheckedBatch if weights is None else weights.weigh_own]
+        functions = [compared if weights is None else weights.weigh_own]
     elif is_compared or weights is not None:
         is_compared = True
-        functions = [CheckedBatch if weights is None else weights.weigh_part]
+        functions = [compared if weights is None else weights.weigh_part]
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,

@@ -37,10 +37,8 @@ from tnt_keras.inputs.python_batches import (
     split_numbers,
 )
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch
-from tnt_keras.step.rows import num_rows, rows_at, spread_positions
+from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.step.batch import Part, compared, num_rows, rows_at, spread_positions
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
@@ -111,16 +109,16 @@ def _ordered(
 
 
 def _mark_own(whole: tf.data.Dataset) -> tf.data.Dataset:
-    return map_batches(whole, [CheckedBatch] if get_size() > 1 else [])
+    return map_batches(whole, [compared] if get_size() > 1 else [])
 
 
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turn elements of a `RankRowsPyDataset`, which hold rows of this rank, into micro-batches."""
 
-    def micro_batch(element: Any) -> CheckedBatch:
+    def micro_batch(element: Any) -> Part:
         rows, numbers = split_numbers(element)
         number, num_local, num_global = tf.unstack(numbers[0], 3)
-        return CheckedBatch(tnt_data.MicroBatch(rows, num_local, num_global, number))
+        return compared(tnt_data.MicroBatch(rows, num_local, num_global, number))
 
     return map_batches(dataset, [micro_batch])
 
@@ -152,9 +150,9 @@ def _slice(
             number += _FACTOR * _fingerprint_of_some_rows(batch)
         return {"batch": batch, "number": number}
 
-    def without_number(part: tnt_data.MicroBatch) -> CheckedBatch:
+    def without_number(part: tnt_data.MicroBatch) -> Part:
         fingerprint = part.fingerprint * _FACTOR + part.data["number"]
-        return CheckedBatch(part._replace(data=part.data["batch"], fingerprint=fingerprint))
+        return compared(part._replace(data=part.data["batch"], fingerprint=fingerprint))
 
     numbered = map_batches(dataset, [with_number])
     parts = tnt_data.slice_batches(numbered, get_rank(), get_size(), bool(given.verify))

@@ -23,14 +23,13 @@ from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
 from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.keras_hooks.private import DataAdapter
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
-from tnt_keras.step.replicas import (
-    catch_up_with_generators_of_master,
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank, logger
+from tnt_keras.step.batch import has_rows, in_order_of_rows, num_rows, rows_at
+from tnt_keras.step.generators import (
     generator_states,
     set_generator_states,
+    use_generators_of_master,
 )
-from tnt_keras.step.rows import has_rows, in_order_of_rows, num_rows, rows_at
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -120,7 +119,7 @@ def catching_up_after(kind: str) -> keras.callbacks.Callback:
     So a script draws afterwards what it would after a serial call. The `kind` is that of the call:
     a validation is no call of its own.
     """
-    end: dict[str, Any] = {_ENDS[kind]: lambda logs: catch_up_with_generators_of_master()}
+    end: dict[str, Any] = {_ENDS[kind]: lambda logs: use_generators_of_master()}
     return keras.callbacks.LambdaCallback(**end)
 
 

@@ -80,7 +80,7 @@ def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     ids=lambda function: function.__name__,
 )
 def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
-    assert_serial(function, pool_of, size=3)
+    assert_serial(function, pool_of)
 
 
 def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:

@@ -36,7 +36,7 @@ def test_training_on_what_draws_without_a_seed_is_that_of_serial_keras(
     library = read_by_master.LIBRARIES.get(kind)
     if not is_known(library):
         pytest.skip(f"{library} is not installed, or not known to this Keras")
-    assert_serial(read_by_master.train, pool_of, kind, size=3)
+    assert_serial(read_by_master.train, pool_of, kind)
 
 
 def test_what_a_script_draws_after_a_call_is_what_it_draws_serially(pool_of: Any) -> None:
@@ -50,7 +50,7 @@ def test_what_a_script_draws_after_an_error_of_its_data_is_what_it_draws_seriall
 
 
 def test_structures_of_dense_ragged_and_sparse_rows_come_as_they_are(pool_of: Any) -> None:
-    assert_serial(read_by_master.noise_of_structures, pool_of, size=3)
+    assert_serial(read_by_master.noise_of_structures, pool_of)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
 from tnt_keras.inputs.arrays import Arrays, digest_of, is_array, seeds_of_keras, split_off_last
 
@@ -37,8 +38,15 @@ def test_positions_are_in_order_or_shuffled() -> None:
     assert sorted(np.concatenate(batches)) == list(range(7))
 
 
-@pytest.mark.parametrize("seed", [0, 3, 2**31 - 1, 2**40 + 5])
-@pytest.mark.parametrize(("num_samples", "batch_size"), [(7, 3), (6, 3), (2, 5)])
+@cases(
+    ("seed", "num_samples", "batch_size"),
+    [(3, 7, 3), (0, 2, 5), (2**40 + 5, 6, 3)],
+    thorough=[
+        (seed, *sizes)
+        for seed in (0, 3, 2**31 - 1, 2**40 + 5)
+        for sizes in ((7, 3), (6, 3), (2, 5))
+    ],
+)
 def test_positions_are_those_that_keras_draws_from_a_global_seed(
     seed: int, num_samples: int, batch_size: int
 ) -> None:
