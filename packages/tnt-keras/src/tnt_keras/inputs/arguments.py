@@ -139,7 +139,18 @@ def complete_validation(
     validation.
     """
     if fraction and validation.x is None:
-        training, validation = _split_off_validation(training, validation, fraction)
+        if not training.is_from_arrays:
+            raise ValueError(
+                "`validation_split` needs arrays. With a dataset, pass `validation_data`."
+            )
+        names = ("x", "y", "sample_weight")
+        samples = tuple(getattr(training, name) for name in names)
+        training, validation = (
+            dataclasses.replace(given, **dict(zip(names, part, strict=True)))
+            for given, part in zip(
+                (training, validation), split_off_last(samples, fraction), strict=True
+            )
+        )
     if validation.is_dataset or validation.is_from_python:
         # As in Keras, which has no use for a batch size here.
         return training, dataclasses.replace(validation, batch_size=None)
@@ -148,19 +159,6 @@ def complete_validation(
         size = training.array_batch_size if given else training.batch_size
         validation = dataclasses.replace(validation, batch_size=size)
     return training, validation
-
-
-def _split_off_validation(
-    training: InputArguments, validation: InputArguments, fraction: float
-) -> tuple[InputArguments, InputArguments]:
-    if not training.is_from_arrays:
-        raise ValueError("`validation_split` needs arrays. With a dataset, pass `validation_data`.")
-    samples = (training.x, training.y, training.sample_weight)
-    (x, y, weight), (last_x, last_y, last_weight) = split_off_last(samples, fraction)
-    return (
-        dataclasses.replace(training, x=x, y=y, sample_weight=weight),
-        dataclasses.replace(validation, x=last_x, y=last_y, sample_weight=last_weight),
-    )
 
 
 def check_input(given: InputArguments) -> None:
@@ -236,16 +234,12 @@ def _check_nothing_beside(given: InputArguments) -> None:
     }
     for name, value in beside.items():
         if value is not None:
+            text = repr(value) if len(repr(value)) <= 80 else type(value).__name__
             raise ValueError(
                 f"`{name}` must not be given when `{names.x}` is a `{kind}`: it yields (inputs, "
                 "targets) or (inputs, targets, sample_weights), batched with the global batch "
-                f"size. Received: {name}={_brief(value)}."
+                f"size. Received: {name}={text}."
             )
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{type(value).__name__}"
 
 
 @contextlib.contextmanager

@@ -211,12 +211,12 @@ def _as_input(
     if get_size() == 1:
         is_compared = False
         functions += [unmarked] if has_micro_batches else []
-        functions += [] if weights is None else [weights.weigh]
-    elif not has_micro_batches:
-        functions = [compared if weights is None else weights.weigh_own]
-    elif is_compared or weights is not None:
-        is_compared = True
-        functions = [compared if weights is None else weights.weigh_part]
+    elif has_micro_batches:
+        is_compared = is_compared or weights is not None
+    if weights is not None:
+        functions.append(weights.weigh)
+    elif get_size() > 1 and (is_compared or not has_micro_batches):
+        functions.append(compared)
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,
