@@ -9,14 +9,13 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.inputs.arguments import InputArguments, Keywords
+from tnt_keras.inputs.arguments import OWN_LOOP, input_of_call
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.process.framework import set_up_process
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.batch import Part
 from tnt_keras.step.owner import loop_over_parts
 
-_KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")
 _PART = "_tnt_part"
 
 
@@ -113,7 +112,5 @@ def distribute(
             f"Received: {type(dataset).__name__}."
         )
     set_up_process()
-    given = InputArguments(
-        dataset, micro_batch_size=micro_batch_size, read=read, keywords=_KEYWORDS, may_differ=False
-    )
-    return DistributedDataset(distribute_input(given).batches)
+    given = {"dataset": dataset, "micro_batch_size": micro_batch_size, "read": read}
+    return DistributedDataset(distribute_input(input_of_call(given, OWN_LOOP)).batches)

@@ -11,8 +11,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.master_reader import DrawnByMaster
 from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
@@ -79,20 +77,6 @@ def prepare_single_step(model: Any) -> None:
         check_replicas_in_turn(model._tnt_owner)
     else:
         prepare_steps(model)
-
-
-def callbacks_for_data(
-    model: Any, **inputs: DistributedInput | None
-) -> list[keras.callbacks.Callback]:
-    """Return what the ends of the data need, the kind of the call first. Collective at first."""
-    given = {kind: part for kind, part in inputs.items() if part is not None}
-    callbacks: list[keras.callbacks.Callback] = []
-    if any(part.is_compared for part in given.values()):
-        compared = {kind: part.is_compared for kind, part in given.items()}
-        callbacks.append(model._tnt_owner.data_check().end_of_data(**compared))
-    if any(part.is_read_by_master for part in given.values()):
-        callbacks.append(DrawnByMaster(next(iter(inputs))))
-    return callbacks
 
 
 def build_optimizer(model: keras.Model) -> None:

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tnt_keras.api.first_step import (
     build_by_tracing,
     build_optimizer,
-    callbacks_for_data,
     check_compiled,
     prepare_steps,
     split_arguments,
@@ -24,13 +23,13 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
     VALIDATION,
-    InputArguments,
     complete_validation,
+    input_of_call,
     is_left_to_keras,
 )
 from tnt_keras.inputs.arrays import SEED
 from tnt_keras.inputs.compare_ranks import require_same_arguments
-from tnt_keras.inputs.distribute import distribute_input
+from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
 from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
 from tnt_keras.process.rank import logger, verbosity
@@ -118,8 +117,8 @@ class Fitting(MixinBase):
 
 def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
-    training = InputArguments.of_call(given, TRAINING)
-    validation = InputArguments.of_call(given, VALIDATION)
+    training = input_of_call(given, TRAINING)
+    validation = input_of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
     seed = SEED + model._tnt_owner.num_fits
     if model._tnt_owner.num_fits == 0:
@@ -135,7 +134,9 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     if not model.run_eagerly:
         build_optimizer(model)
     prepare_steps(model)
-    first = callbacks_for_data(model, training=train_input, testing=test_input)
+    first = callbacks_for_data(
+        model._tnt_owner.data_check, training=train_input, testing=test_input
+    )
     replacements = {
         "x": train_input.data,
         "y": None,

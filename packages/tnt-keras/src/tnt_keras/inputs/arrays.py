@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import math
 import sys
@@ -67,13 +68,6 @@ def as_tensor(leaf: Any) -> Any:
         return tf.cast(leaf, floatx) if _is_other_float(leaf.dtype) else leaf
     array = np.asarray(without_pandas(leaf))
     return tf.convert_to_tensor(array.astype(floatx) if _is_other_float(array.dtype) else array)
-
-
-def slice_rows(leaf: Any, part: slice) -> Any:
-    """Return some rows of an array or tensor. Local."""
-    if not is_sparse(leaf):
-        return leaf[part]
-    return rows_at(as_tensor(leaf), tf.range(*part.indices(num_rows(leaf)), dtype=tf.int64))
 
 
 def _of_scipy(matrix: Any) -> tf.SparseTensor:
@@ -204,12 +198,16 @@ def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
             f"`validation_split={fraction}` of {num_samples} samples leaves one part empty."
         )
 
-    def cut(part: slice) -> Any:
-        return keras.tree.map_structure(
-            lambda leaf: None if leaf is None else slice_rows(leaf, part), arrays
-        )
+    def cut(rows: range) -> Any:
+        return keras.tree.map_structure(functools.partial(_rows_in, rows), arrays)
 
-    return cut(slice(None, at)), cut(slice(at, None))
+    return cut(range(at)), cut(range(at, num_samples))
+
+
+def _rows_in(rows: range, leaf: Any) -> Any:
+    if leaf is None or not is_sparse(leaf):
+        return leaf if leaf is None else leaf[rows.start : rows.stop]
+    return rows_at(as_tensor(leaf), tf.constant(rows, tf.int64))
 
 
 def _for_each_target(sample_weight: Any, y: Any) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 import tnt_data
@@ -27,7 +29,7 @@ from tnt_keras.inputs.distributed_input import (
     map_batches,
     map_micro_batches,
 )
-from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
+from tnt_keras.inputs.master_reader import MasterInput, catching_up_after, is_read_by_master
 from tnt_keras.keras_hooks.private import adapter_of
 from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.batch import compared, unmarked
@@ -64,6 +66,20 @@ def distribute_input(
     return dataclasses.replace(data, data=tnt_data.without_autotuning(data.data))
 
 
+def callbacks_for_data(
+    data_check: Callable[[], Any], **inputs: DistributedInput | None
+) -> list[keras.callbacks.Callback]:
+    """Return what the ends of the data need, the kind of the call first. Collective at first."""
+    given = {kind: part for kind, part in inputs.items() if part is not None}
+    compared = {kind: part.is_compared for kind, part in given.items()}
+    callbacks: list[keras.callbacks.Callback] = []
+    if any(compared.values()):
+        callbacks.append(data_check().end_of_data(**compared))
+    if any(part.is_read_by_master for part in given.values()):
+        callbacks.append(catching_up_after(next(iter(inputs))))
+    return callbacks
+
+
 def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> DistributedInput:
     weights = None if class_weight is None else WeightTable(class_weight)
     if not given.distribute:
@@ -82,11 +98,13 @@ def _read_by_master(
     pipeline: tnt_data.Pipeline, given: InputArguments, class_weight: ClassWeight
 ) -> DistributedInput:
     """Let the master rank read the batches of a dataset as plain Keras does."""
-    whole, batch_size = given.x, _global_batch_size(pipeline, given)
-    if given.micro_batch_size is not None:
-        whole = pipeline.distribute(0, 1, micro_batch_size=batch_size, may_differ=given.may_differ)
-        whole = map_batches(whole, [unmarked])
-    if given.steps is None:
+    batch_size = _global_batch_size(pipeline, given)
+    size = None if given.micro_batch_size is None else batch_size
+    batches = pipeline.distribute(0, 1, micro_batch_size=size, may_differ=given.may_differ)
+    whole = given.x if size is None else map_batches(batches, [unmarked])
+    if (
+        given.steps is None
+    ):  # else it may be left in the middle, and how far it is read ahead matters
         whole = tnt_data.without_autotuning(whole)
     free_iterators_at_exit()
     return DistributedInput(
@@ -193,12 +211,12 @@ def _as_input(
     if get_size() == 1:
         is_compared = False
         functions += [unmarked] if has_micro_batches else []
-        functions += [] if weights is None else [weights.weigh]
-    elif not has_micro_batches:
-        functions = [compared if weights is None else weights.weigh_own]
-    elif is_compared or weights is not None:
-        is_compared = True
-        functions = [compared if weights is None else weights.weigh_part]
+    elif has_micro_batches:
+        is_compared = is_compared or weights is not None
+    if weights is not None:
+        functions.append(weights.weigh)
+    elif get_size() > 1 and (is_compared or not has_micro_batches):
+        functions.append(compared)
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,

@@ -23,16 +23,17 @@ import tnt_data
 from tnt_keras.inputs.arguments import VALIDATION, InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
 from tnt_keras.inputs.distributed_input import DistributedInput, PythonInput, map_batches
-from tnt_keras.inputs.generator_reader import batches_of, reader_of
 from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
-from tnt_keras.inputs.py_dataset import (
+from tnt_keras.inputs.python_batches import (
     NumberedPyDataset,
     OrderedPyDataset,
     RankRowsPyDataset,
     batches_are_independent,
+    batches_of,
     differs_when_read_again,
     is_read_in_parallel,
     makes_rows,
+    reader_of,
     split_numbers,
 )
 from tnt_keras.keras_hooks.private import adapter_of

@@ -121,11 +121,6 @@ class PythonInput(DataAdapter):
         number: int | None = self._adapter.num_batches
         return number
 
-    @property
-    def batch_size(self) -> int | None:
-        """Samples in a batch: not known."""
-        return None
-
     def on_epoch_begin(self) -> None:
         """Start workers. Collective if the order of batches is drawn."""
         self._begin_epoch()
@@ -158,13 +153,9 @@ def map_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.
 
 def map_micro_batches(dataset: tf.data.Dataset, functions: list[BatchFunction]) -> tf.data.Dataset:
     """Apply functions to the data of micro-batches, some batches ahead of time. Local."""
-    for function in functions:
-
-        @tf.autograph.experimental.do_not_convert
-        def call(
-            micro_batch: tnt_data.MicroBatch, function: BatchFunction = function
-        ) -> tnt_data.MicroBatch:
-            return micro_batch._replace(data=function(micro_batch.data))
-
-        dataset = dataset.map(call)
+    dataset = map_batches(dataset, [_on_data(function) for function in functions])
     return dataset.prefetch(tf.data.AUTOTUNE) if functions else dataset
+
+
+def _on_data(function: BatchFunction) -> BatchFunction:
+    return lambda part: part._replace(data=function(part.data))

@@ -14,7 +14,7 @@ from forms_of_samples import STEPS, Batches
 import tnt_data
 import tnt_keras
 from tnt_keras.inputs import distribute_python
-from tnt_keras.inputs.py_dataset import NumberedPyDataset
+from tnt_keras.inputs.python_batches import NumberedPyDataset
 from tnt_keras.keras_hooks.patch import replaced
 
 

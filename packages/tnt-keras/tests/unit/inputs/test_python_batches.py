@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tnt_keras.inputs.distributed_input import PythonInput
-from tnt_keras.inputs.py_dataset import (
+from tnt_keras.inputs.python_batches import (
     NumberedPyDataset,
     OrderedPyDataset,
     RankRowsPyDataset,
