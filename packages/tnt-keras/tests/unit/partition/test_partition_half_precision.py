@@ -36,7 +36,6 @@ def of_sequences(x: Any) -> list[Any]:
     return [
         layers.Flatten()(attended),
         layers.GRU(3)(x),
-        layers.Bidirectional(layers.LSTM(3))(x),
         layers.Flatten()(layers.SeparableConv1D(3, 3)(x)),
         layers.Flatten()(layers.SpatialDropout1D(0.2)(x)),
     ]
