@@ -18,8 +18,7 @@ from tnt_keras.partition.operations import uncollected
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.random_ops import is_seeded, own_draws
 from tnt_keras.partition.reshard import BatchSharding, Exchange, NoExchange, Replicas
-from tnt_keras.partition.schedule import Schedule
-from tnt_keras.partition.steps import arguments_of, run_in_order
+from tnt_keras.partition.schedule import Schedule, arguments_of, run_in_order
 from tnt_keras.partition.traced import TracedStep
 from tnt_keras.partition.value import (
     ANY_ROWS,
