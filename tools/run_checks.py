@@ -44,6 +44,7 @@ class Ended(NamedTuple):
     title: str
     seconds: float
     failure: str
+    cpu_s: float = 0.0  # of its processes, but for those that nobody waited for
 
 
 class Counts(NamedTuple):
@@ -67,7 +68,7 @@ class Worker(threading.Thread):
         self._stopped = False
         self._output: IO[bytes] | None = None
         self._title = ""
-        self._begin = 0.0
+        self._begin = self._cpu_s = 0.0
 
     def run(self) -> None:
         """Run checks; print the output of each when it has ended."""
@@ -99,7 +100,7 @@ class Worker(threading.Thread):
             self.join(timeout=10)
 
     def _run_check(self, check: Check) -> Ended:
-        self._title, self._begin = check.title, time.monotonic()
+        self._title, self._begin, self._cpu_s = check.title, time.monotonic(), 0.0
         with tempfile.NamedTemporaryFile() as output:
             self._output = output
             failure = self._run_commands(check, output)
@@ -108,7 +109,7 @@ class Worker(threading.Thread):
             text = Path(output.name).read_text(encoding="utf-8", errors="replace").rstrip()
         verdict = f"FAILED, {failure}" if failure else "passed"
         print(f"==== {check.title}: {verdict}, {seconds:.0f} s ====\n{text}", flush=True)
-        return Ended(check.title, seconds, failure)
+        return Ended(check.title, seconds, failure, self._cpu_s)
 
     def _run_commands(self, check: Check, output: IO[bytes]) -> str:
         for command in check.commands:
@@ -130,15 +131,15 @@ class Worker(threading.Thread):
                 self._process = start(command, output)
             except OSError as error:
                 return f"cannot be started: {error}"
-        try:
-            status = self._process.wait(left_s)
-        except subprocess.TimeoutExpired:
+        is_late = not wait_for(self._process, left_s)
+        with self._starting:
+            end_group(self._process)  # also what a command that broke off has left behind
+            _, code, usage = os.wait4(self._process.pid, 0)
+            self._process.returncode = status = os.waitstatus_to_exitcode(code)
+            self._process = None
+        self._cpu_s += usage.ru_utime + usage.ru_stime
+        if is_late:
             return "deadline"
-        finally:
-            with self._starting:
-                end_group(self._process)  # also what a command that broke off has left behind
-                self._process.wait()
-                self._process = None
         if self._stopped:
             return "interrupted"
         if status < 0:
@@ -155,6 +156,16 @@ def start(command: Sequence[str], output: IO[bytes]) -> subprocess.Popen[bytes]:
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+
+
+def wait_for(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Whether a process ends in time; it is left for `wait4`, which tells what it has used."""
+    end = time.monotonic() + seconds
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
@@ -237,9 +248,10 @@ def failed_tests(suite: ElementTree.Element) -> list[str]:
 
 
 def print_summary(results: Sequence[Ended], counts: Counts, seconds: float) -> None:
-    """Print the seconds of each check, those that failed, and the closing line."""
+    """Print the seconds of each check, of its processes on a core, and what failed."""
+    print(f"{'':7}  {'on a core'}")
     for result in sorted(results, key=lambda result: -result.seconds):
-        print(f"{result.seconds:7.0f} s  {result.title}")
+        print(f"{result.seconds:7.0f} s {result.cpu_s:7.0f} s  {result.title}")
     for name in counts.names:
         print(f"failed: {name}")
     failures = [f"{result.title} ({result.failure})" for result in results if result.failure]

@@ -30,6 +30,7 @@ COMM = "packages/tnt-comm/cpp/tnt/comm/base/variables.hpp"
 PAGE = "docs/reference/environment.md"
 COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
+MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
 
 LAUNCHER_KINDS = {"HostAndPort", "Path", "Seconds", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
@@ -52,6 +53,9 @@ _KINDS = {
 def read_table(root: Path) -> tuple[list[Variable], list[Variable]]:
     """Return the variables that describe a rank, and the settings."""
     table = tomllib.loads((root / TABLE).read_text(encoding="utf-8"))
+    for one in table["setting"]:
+        if ("group" in one) != ("help" in one) or ("help" in one and "option" not in one):
+            raise SystemExit(f"{TABLE}: {one['name']}: an option needs `option`, `group`, `help`")
     return table["rank"], table["setting"]
 
 
@@ -69,35 +73,42 @@ def launcher_table(ranks: list[Variable], settings: list[Variable]) -> str:
         *(f"    {quoted(one['name'])}: {option(one)}," for one in settings if "group" in one),
         "}",
     ]
-    table = python_table("tnt_launch.planning", ranks, settings, settings)
-    return table + "\n".join(lines) + "\n"
-
-
-def python_table(
-    package: str, ranks: list[Variable], settings: list[Variable], own: list[Variable]
-) -> str:
-    """Return a module of a package with the settings that are its own, and the names of all."""
-    classes = {_KINDS[one["type"]].partition("(")[0] for one in own} | {"Variable"}
-    others = sorted({"Option", *(classes & LAUNCHER_KINDS)})
-    kinds = [f"from {package}.kinds import {', '.join(others)}"] if others[1:] else []
-    names = ", ".join(quoted(one["name"]) for one in settings)
-    lines = [
+    classes = {_KINDS[one["type"]].partition("(")[0] for one in settings} | {"Option", "Variable"}
+    others = sorted(classes & LAUNCHER_KINDS | {"Option"})
+    head = [
         '"""The table of `TNT_*` variables; `grammar.py` says how their values are written."""',
         "",
-        f"# {NOTE}",
-        "# fmt: off",
-        "# ruff: noqa: E501",
+        *MARKS,
         "",
-        f"from {package}.grammar import {', '.join(sorted(classes - LAUNCHER_KINDS))}",
-        *kinds,
+        f"from tnt_launch.planning.grammar import {', '.join(sorted(classes - {*others}))}",
+        f"from tnt_launch.planning.kinds import {', '.join(others)}",
         "",
+    ]
+    return "\n".join([*head, declarations(ranks, settings, settings), *lines]) + "\n"
+
+
+def keras_table(
+    root: Path, ranks: list[Variable], settings: list[Variable], own: list[Variable]
+) -> str:
+    """Return the module of tnt-keras: the launcher's grammar, and its own settings below."""
+    grammar = (root / LAUNCHER / "grammar.py").read_text(encoding="utf-8")
+    grammar = grammar.replace("`variables.py` beside it is", "below is")
+    lines = ["", "", *MARKS[1:], "", declarations(ranks, settings, own)]
+    mark = f"{MARKS[0]}\n# The grammar is a copy of that of tnt-launch.\n"
+    return mark + grammar + "\n".join(lines) + "\n"
+
+
+def declarations(ranks: list[Variable], settings: list[Variable], own: list[Variable]) -> str:
+    """Return the settings that are a package's own as Python, and the names of all."""
+    names = ", ".join(quoted(one["name"]) for one in settings)
+    lines = [
         *(f"{python_name(one)} = {declaration(one)}" for one in own),
         "",
         "# What describes a rank belongs to the launcher: what it finds there is replaced.",
         f"JOB_VARIABLES = ({', '.join(quoted(one['name']) for one in ranks)})",
         f"ALL_NAMES = (*JOB_VARIABLES, {names})",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 def declaration(variable: Variable) -> str:
@@ -121,12 +132,6 @@ def option(variable: Variable) -> str:
 def quoted(value: object) -> str:
     """Return a value as Python and C++ write it, texts in double quotes."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
-
-
-def grammar_of_keras(root: Path) -> str:
-    """Return the launcher's module of the grammar, marked as a copy."""
-    text = (root / LAUNCHER / "grammar.py").read_text(encoding="utf-8")
-    return f"# A copy of that of tnt-launch, by tools/write_environment.py.\n{text}"
 
 
 def cpp_table(ranks: list[Variable], settings: list[Variable]) -> str:
@@ -242,8 +247,7 @@ def written(root: Path) -> dict[str, str]:
     of_keras = [one for one in settings if "tnt-keras" in one["read_by"]]
     return {
         f"{LAUNCHER}/variables.py": launcher_table(ranks, settings),
-        f"{KERAS}/variables.py": python_table("tnt_keras.process", ranks, settings, of_keras),
-        f"{KERAS}/grammar.py": grammar_of_keras(root),
+        f"{KERAS}/variables.py": keras_table(root, ranks, settings, of_keras),
         COMM: cpp_table(ranks, settings),
         PAGE: page(root, ranks, settings),
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
 from benchmarks import command
@@ -96,14 +97,19 @@ def lines_of(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def versions() -> dict[str, str]:
+    """What is measured, without importing it."""
+    [tensorflow, *_] = packages_distributions()["tensorflow"]  # or tensorflow-cpu
+    names = {"tarantella": "tarantella", "tensorflow": tensorflow, "keras": "keras"}
+    return {name: version(distribution) for name, distribution in names.items()}
+
+
 def main() -> None:
     arguments = make_parser().parse_args()
     words = arguments.launchers or [""]
     found = find_launchers(arguments.ranks, arguments.peers_folder)
     launchers = [one for one in found if any(word in one.name for word in words)]
     rows = make_rows(measure(arguments, launchers), arguments.ranks)
-    from benchmarks.training_steps import versions  # imports TensorFlow, so not before
-
     header = make_header("startup", versions(), {})
     command.report(header, rows, [*lines_of(rows), *judged(rows)], arguments.json)
 

@@ -104,7 +104,7 @@ def test_three_ranks_train_as_plain_keras_does(pool_of, flags, serial_run):
     assert_equal_to_rounding(pool_of(3).run(train_and_report, flags), serial_run)
 
 
-@pytest.mark.thorough  # ranks of another trainer are killed in test_transformer_training
+@pytest.mark.thorough  # tests of tnt-keras kill ranks in every run
 @pytest.mark.parametrize("backup_freq", ["epoch", "3"])
 def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
     pool_of, flags, run_on_two_ranks, preloaded, tmp_path, backup_freq
@@ -122,6 +122,7 @@ def test_ranks_that_were_killed_and_resume_end_with_the_same_bits(
     assert not (tmp_path / "backup").exists() or not any((tmp_path / "backup").iterdir())
 
 
+@pytest.mark.thorough  # a run that is stopped, and not killed, in test_serial_backup
 def test_plain_keras_that_was_killed_and_resumes_ends_with_the_same_bits(
     pool_of, flags, serial_run, preloaded, tmp_path
 ):

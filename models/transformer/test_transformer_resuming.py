@@ -55,7 +55,7 @@ def assert_same_bits(continued, undisturbed, names):
             np.testing.assert_array_equal(weight, other)
 
 
-@pytest.mark.thorough  # two ranks also in test_transformer_training
+@pytest.mark.thorough  # two ranks with scores in test_transformer_training
 @pytest.mark.parametrize(
     ("size", "scores", "more"),
     [

@@ -61,6 +61,7 @@ def test_ranks_train_and_score_as_one(on_two_ranks, serial):
     assert_equal(on_two_ranks, serial)
 
 
+@pytest.mark.thorough  # tests of tnt-keras kill ranks in every run
 def test_ranks_that_were_killed_in_an_epoch_and_resume_end_with_the_same_bits(
     preloaded, folder, on_two_ranks, tmp_path
 ):

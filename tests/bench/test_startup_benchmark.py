@@ -49,13 +49,14 @@ def test_launchers_of_others_are_those_that_are_installed(tmp_path, monkeypatch)
 def test_the_benchmark_runs(tmp_path):
     file = tmp_path / "rows.jsonl"
     finished = run_command(
-        f"python -m benchmarks.startup --rounds 1 --points training --launchers Model --json {file}"
+        "python -m benchmarks.startup --ranks 1 --rounds 1 --points save --launchers Model "
+        f"--json {file}"
     )
     assert finished.status == 0, finished.output + finished.messages
     header, *rows = map(json.loads, file.read_text().splitlines())
     assert header["benchmark"] == "startup"
     assert [(row["launcher"], row["what"]) for row in rows] == [
         (OURS[1], "start"),
-        (OURS[1], "training"),
+        (OURS[1], "save"),
     ]
     assert all(row["seconds"][0] > 0 for row in rows)

@@ -9,8 +9,8 @@ import pytest
 
 import tnt_comm.board
 import tnt_comm.failure
-from tnt_launch.output.failure import Failure
-from tnt_launch.running.board import ENTRY, Board, Entry
+from tnt_launch.running import traceback_text
+from tnt_launch.running.board import ENTRY, Board, Entry, Failure
 
 RANK_1 = {
     "TNT_RANK": "1",
@@ -53,14 +53,23 @@ def test_both_sides_know_the_same_fields_and_sizes():
     assert tnt_comm.board.ENTRY == ENTRY
 
 
+def test_both_sides_know_the_same_code_as_that_of_users():
+    """A rank names the line where it reports its error, the launcher where it finds a traceback."""
+    of_ranks, of_launcher = tnt_comm.failure._NOT_THE_USERS, traceback_text._NOT_THE_USERS
+    assert of_ranks.pattern == of_launcher.pattern
+
+
 def test_epoch_and_step_are_those_that_a_rank_notes(told):
     entry = told("from tnt_comm.board import note_progress\nnote_progress(3, 120)")
     assert entry == Entry(3, 120)
 
 
-def test_the_error_that_ends_a_program_is_told(told, tmp_path):
-    failure = told("import tnt_comm\n\nraise ValueError('no\\nmore')").failure
-    assert (failure.kind, failure.text) == ("ValueError", "no")
+@pytest.mark.parametrize(
+    ("last", "kind"), [("raise ValueError", "ValueError"), ("sys.exit", "SystemExit")]
+)
+def test_the_error_that_ends_a_program_is_told(told, tmp_path, last, kind):
+    failure = told(f"import sys\nimport tnt_comm\n{last}('no\\nmore')").failure
+    assert (failure.kind, failure.text) == (kind, "no")
     assert (failure.file, failure.line) == (str(tmp_path / "train.py"), 3)
     assert failure.cause_rank is None
     assert failure.time_s > 0

@@ -6,7 +6,6 @@ import re
 import pytest
 import write_environment
 
-from tnt_keras.process import grammar as grammar_of_keras
 from tnt_keras.process import variables as keras
 from tnt_launch.planning import grammar, variables
 from tnt_launch.planning.settings import read_settings
@@ -42,7 +41,7 @@ def test_tnt_keras_knows_the_names_of_all_variables():
     ],
 )
 def test_launcher_and_tnt_keras_say_the_same_of_an_unknown_name(name, suggestion):
-    (of_keras,) = grammar_of_keras.warnings_of_unknown([name], keras.ALL_NAMES)
+    (of_keras,) = keras.warnings_of_unknown([name], keras.ALL_NAMES)
     (of_launcher,) = read_settings(LaunchSpec(program=("a.py",)), {name: "1"}).warnings
     expected = f"{name} is not a variable of Tarantella and has no effect on it.{suggestion}"
     assert of_keras == of_launcher == expected

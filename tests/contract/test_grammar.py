@@ -15,10 +15,10 @@ import write_environment
 
 import tnt_keras.process.environment as keras_environment
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.grammar import Boolean, Word
-from tnt_launch.planning.kinds import Seconds
-from tnt_launch.planning.options import make_spec, parse_arguments
-from tnt_launch.planning.parser import make_parser
+from tnt_launch.planning.command_line import make_spec, parse_arguments
+from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Word
+from tnt_launch.planning.kinds import HostAndPort, Path, Seconds, Text
+from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.variables import OPTIONS, USER_VARIABLES
 
@@ -61,25 +61,24 @@ THRESHOLDS = ({**good_numbers, "auto": "auto", " AUTO\n": "auto"}, [*bad_numbers
 
 def texts_of(variable):
     """Texts of a variable that are right, with their values, and texts that are wrong."""
-    if isinstance(variable.kind, Seconds):
-        return SECONDS, NOT_SECONDS
-    if isinstance(variable.kind, Boolean):
-        return BOOLEANS, NOT_BOOLEANS
-    if isinstance(variable.kind, Word):
-        return words(variable.kind.words)
+    kind = variable.kind
+    if isinstance(kind, Integer):
+        return integers(kind.minimum, kind.maximum)
+    if isinstance(kind, Word):
+        return words(kind.words)
+    if isinstance(kind, Path):
+        good = {"a.so": "a.so", " a b.so\n": "a b.so"}
+        return (good | {"": "", " ": ""}, []) if kind.may_be_blank else (good, BLANK)
+    if isinstance(kind, Text):
+        least = kind.least_bytes
+        good = {"a" * least: "a" * least, f" {'b:0/8' * 4}\t": "b:0/8" * 4}
+        return good, [*BLANK, "a" * (least - 1)] if least else []
     return {
-        "TNT_FUSION_THRESHOLD_KB": THRESHOLDS,
-        "TNT_FUSION_THRESHOLD": THRESHOLDS,
-        "TNT_GPI2_PORT": integers(1024, 64511),
-        "TNT_GPUS_PER_NODE": integers(0),
-        "TNT_NUM_THREADS": integers(1),
-        "TNT_TIMELINE": ({"a b.json": "a b.json", " c.json\n": "c.json"}, BLANK),
-        "TNT_UCX_LIBRARY": ({"a.so": "a.so", " a b.so ": "a b.so", "": "", " ": ""}, []),
-        "TNT_RENDEZVOUS": (RENDEZVOUS, NOT_RENDEZVOUS),
-        "TNT_JOB_SECRET": ({"a" * 16: "a" * 16, f" {'b' * 20}\n": "b" * 20}, [*BLANK, "a" * 15]),
-        "TNT_INTERFACE": ({"eth0": "eth0", " 10.0.0.0/8\t": "10.0.0.0/8", "": ""}, []),
-        "TNT_GPI2_LIBRARY": ({"a.so": "a.so", " a b.so ": "a b.so", "": "", " ": ""}, []),
-    }[variable.name]
+        Boolean: (BOOLEANS, NOT_BOOLEANS),
+        HostAndPort: (RENDEZVOUS, NOT_RENDEZVOUS),
+        IntegerOrAuto: THRESHOLDS,
+        Seconds: (SECONDS, NOT_SECONDS),
+    }[type(kind)]
 
 
 def readers(package):

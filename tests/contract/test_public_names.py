@@ -1,9 +1,12 @@
 """The names that scripts use are there, and come from the package that is said to define them."""
 
+import inspect
+
 import pytest
 from run_command import ROOT
 
 import tarantella as tnt
+from tnt_comm import _core
 from tnt_keras.legacy.original_names import LEFT_OUT
 
 RANKS = [
@@ -16,7 +19,7 @@ RANKS = [
     "get_group_master_rank",
     "is_group_master_rank",
 ]
-COLLECTIVES = ["barrier", "allreduce", "broadcast", "allgather", "reduce_scatter"]
+COLLECTIVES = _core.collectives()  # of C++, which Python has to follow
 
 
 BATCH = ["gather_batch", "batch_sum", "batch_mean", "explain"]
@@ -40,6 +43,16 @@ def test_names_of_callbacks():
 @pytest.mark.parametrize("name", ["Group", "Ticket", "FusionPlan", "GradientReducer", *COLLECTIVES])
 def test_names_of_the_collectives(name):
     assert callable(getattr(tnt.comm, name))
+    assert name in tnt.comm.__all__
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+def test_a_collective_of_all_ranks_has_the_arguments_of_that_of_a_group(name):
+    group = tnt.comm.Group
+    _, *of_group = inspect.signature(getattr(group, name)).parameters.values()
+    assert list(inspect.signature(getattr(tnt.comm, name)).parameters.values()) == of_group
+    _, *of_start = inspect.signature(getattr(group, f"start_{name}")).parameters
+    assert {"label", "caller"} <= {*of_start} <= {one.name for one in of_group}
 
 
 def test_communication_errors_can_be_caught_as_one_and_timeouts_as_timeouts():

@@ -47,7 +47,7 @@ def test_the_page_lists_what_the_session_runs():
 
 @pytest.mark.parametrize(("module", "column"), [(private_tensorflow, 0), (private, 1)])
 def test_every_version_that_is_known_is_tested(module, column):
-    bounds = [".".join(map(str, bound)) for bound in (module._GATE._oldest, module._GATE._newest)]
+    bounds = [".".join(map(str, bound)) for bound in (module._GATE.oldest, module._GATE.newest)]
     assert list(dict.fromkeys(row[column] for row in ROWS)) == minors(*bounds)
 
 

@@ -6,14 +6,21 @@ neither run nor mapped does not exist: blocks are taken from the pages as they a
 """
 
 import re
+import runpy
 import shlex
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
+import keras  # noqa: F401  so that ranks are forks of a process that has imported TensorFlow
 import pytest
 from cases import cases
 from packaging.requirements import Requirement
+from rank_pools import ENVIRONMENT
 from run_command import ROOT, run_command, run_once
+
+from tnt_comm.testing import run_ranks
+from tnt_launch.planning.options import make_parser
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -45,19 +52,46 @@ INSTALLATIONS = [command for command in COMMANDS if command.startswith("pip inst
 PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALLATIONS]
 
 
+ON_TWO_RANKS = re.compile(r"(tarantella -n 2) -- (models/(?:transformer|image_class).*)")
+TRAINERS = [command for command in PROGRAMS if ON_TWO_RANKS.fullmatch(command)]
+ON_ONE = ("python models/lenet5/train.py", "python models/lenet5/train_serial.py")
+
+
 def is_variant(command):
-    """Whether a command trains once more with another option.
+    """Whether a command trains once more with another option, or is run by forks below.
 
     Options have tests of their own. The commands of the README are all run.
     """
-    return "train.py --" in command and "README.md" not in COMMANDS[command]
+    is_of_readme = "README.md" in COMMANDS[command]
+    return not is_of_readme and ("train.py --" in command or command in TRAINERS)
+
+
+def for_two_epochs(command):
+    """The command; that of one process, whose two epochs are compared with others, ends then."""
+    return f"{command} --epochs 2" if command in ON_ONE else command
 
 
 @cases("command", [each for each in PROGRAMS if not is_variant(each)], thorough=PROGRAMS)
 def test_a_command_of_the_documentation_succeeds(command):
-    finished = run_once(command)
+    finished = run_once(for_two_epochs(command))
     where = ", ".join(COMMANDS[command])
     assert finished.status == 0, f"on {where}:\n{finished.output}\n{finished.messages}"
+
+
+def run_program(script, arguments):
+    """Run a script on this rank as Python would."""
+    sys.argv = [script, *arguments]
+    sys.path.insert(0, str(Path(script).parent))
+    runpy.run_path(script, run_name="__main__")
+
+
+@pytest.mark.parametrize("command", TRAINERS)
+def test_a_trainer_of_the_documentation_takes_its_flags_on_ranks(command, preloaded):
+    """In forks; the launcher starts these commands in the long tail, and plans them here."""
+    launcher, program = ON_TWO_RANKS.fullmatch(command).groups()
+    assert run_command(f"{launcher} --dry-run -- {program}").status == 0
+    script, *arguments = shlex.split(program)
+    run_ranks(run_program, 2, str(ROOT / script), arguments, env=ENVIRONMENT, preloaded=preloaded)
 
 
 @pytest.mark.parametrize("command", INSTALLATIONS)
@@ -117,6 +151,14 @@ def test_every_option_in_the_documentation_exists():
     }
     assert used
     assert {(page, option) for page, option in used if option not in known} == set()
+
+
+def test_every_option_has_a_row_in_the_reference():
+    actions = make_parser()._actions
+    known = {option for action in actions for option in action.option_strings} - {"-h"}
+    page = (ROOT / "docs/reference/cli.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`-.*?) \|", page, re.MULTILINE)
+    assert {option for row in rows for option in re.findall(r"`(--?\w[\w-]*)", row)} == known
 
 
 EVERYWHERE = ["*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchmarks/**/*.md"]

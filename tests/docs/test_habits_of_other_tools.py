@@ -46,8 +46,22 @@ LONG = {
     "hvd.broadcast_variables(model.variables, root_rank=0)",
     "options.experimental_distribute.auto_shard_policy = AutoShardPolicy.DATA",
     "find_unused_parameters=True",
+    "hvd.DistributedOptimizer(optimizer, backward_passes_per_step=2)",
+    "dataset.batch(8)",
+    "steps_per_epoch = 6 // hvd.size()",
+    "BroadcastGlobalVariablesCallback(0)",
+    "MetricAverageCallback()",
+    "LearningRateWarmupCallback(0.1 * hvd.size(), warmup_epochs=5)",
+    'hvd.load_model("model.keras")',
+    "hvd.join()",
+    "hvd.SyncBatchNormalization()",
+    'strategy.reduce("MEAN", loss, axis=None)',
+    "CommunicationOptions(implementation=NCCL)",
+    "tnt.optimizers.Optimizer(keras.optimizers.SGD(0.1))",
+    "model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(6))",
+    "if tnt.is_master_rank(): model.evaluate(dataset)",
 }
-"""Rows whose neighbours stay."""
+"""Rows whose neighbours stay, or whose code tests of tnt-keras look at in more depth."""
 
 
 def rows():

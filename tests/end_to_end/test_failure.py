@@ -80,7 +80,8 @@ def error_line(script: pathlib.Path, text: str) -> int:
     return 1 + [text in line for line in script.read_text().splitlines()].index(True)
 
 
-@cases(("size", "victim"), [(2, 0)], thorough=[(3, victim) for victim in (0, 2)])
+@pytest.mark.thorough  # a killed rank also in test_plain_keras, all else in the tests below
+@pytest.mark.parametrize(("size", "victim"), [(2, 0), (3, 0), (3, 2)])
 def test_killed_rank_ends_the_job_and_is_named(
     size: int, victim: int, tmp_path: pathlib.Path
 ) -> None:
@@ -98,7 +99,8 @@ def test_killed_rank_ends_the_job_and_is_named(
     assert shared_memory(tmp_path) == []
 
 
-@cases(("point", "victim"), [("tracing", 1)], thorough=[("import", 1), ("save", 0)])
+@pytest.mark.thorough  # while it trains, above; elsewhere also in tests of the benchmark
+@pytest.mark.parametrize(("point", "victim"), [("import", 1), ("tracing", 1), ("save", 0)])
 def test_a_rank_may_be_killed_wherever_it_is(
     point: str, victim: int, tmp_path: pathlib.Path
 ) -> None:

@@ -69,14 +69,14 @@ def jobs_on_two_ranks(two_epochs_on, main_job):
 
 @pytest.fixture(scope="module")
 def plain_python():
-    """The script without the launcher, with `TF_CPP_MIN_LOG_LEVEL=3`."""
-    return run_job("python models/lenet5/train.py", run_once)
+    """The script without the launcher, with `TF_CPP_MIN_LOG_LEVEL=3`, for two epochs."""
+    return run_job("python models/lenet5/train.py --epochs 2", run_once)
 
 
 @pytest.fixture(scope="module")
 def serial():
-    """Plain Keras, which trains as long as the main job."""
-    return run_job("python models/lenet5/train_serial.py", run_once)
+    """Plain Keras, for two epochs."""
+    return run_job("python models/lenet5/train_serial.py --epochs 2", run_once)
 
 
 def test_two_ranks_learn_the_digits(main_job):

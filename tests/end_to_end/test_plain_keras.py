@@ -1,9 +1,17 @@
 """What plain Keras and TensorFlow do in a job of several ranks is told of, once, or hidden."""
 
 import os
+import re
+import runpy
+import signal
+import sys
 
+import keras  # noqa: F401  so that the one rank is a fork of a process that has imported TensorFlow
 import pytest
+from rank_pools import ENVIRONMENT
 from run_command import ROOT, run_command
+
+from tnt_comm.testing import observe_ranks
 
 SCRIPT = "tests/end_to_end/scripts/plain_keras.py"
 WARNING = "a plain Keras model is fitted in a job of 2 ranks"
@@ -47,11 +55,22 @@ def test_ranks_without_gpu_do_not_show_that_cuda_finds_none(job):
     assert "cuInit" not in job[0].messages
 
 
+def test_a_killed_rank_ends_the_job_and_is_named(job):
+    assert job[0].status == 128 + signal.SIGKILL
+    first = re.compile(r"tarantella: rank 1 on \S+ \(pid \d+\) failed first.*: killed by SIGKILL")
+    assert any(map(first.match, job[0].messages.splitlines()))
+
+
 def test_a_killed_rank_leaves_no_generated_code_behind(job):
     assert [name for name in os.listdir(job[1]) if "autograph" in name] == []
 
 
-def test_one_rank_is_plain_keras(tmp_path):
-    finished = run_command(f"tarantella -n 1 --no-gpu -- {SCRIPT} {tmp_path}")
-    assert finished.status == 0
-    assert finished.messages == "0: distributed\n"
+def run_script(folder):
+    sys.argv = [SCRIPT, folder]
+    runpy.run_path(str(ROOT / SCRIPT))
+
+
+def test_one_rank_is_plain_keras(tmp_path, preloaded):
+    [report] = observe_ranks(run_script, 1, str(tmp_path), env=ENVIRONMENT, preloaded=preloaded)
+    assert report.outcome == "returned", report.full_text()
+    assert WARNING.partition(" in ")[0] not in report.output

@@ -84,18 +84,26 @@ print("here", flush=True)
 
 def test_a_check_past_its_deadline_is_ended_with_all_it_started(run, tmp_path):
     source = STARTS_A_CHILD.format(str(tmp_path / "pid")) + "child.wait()"
-    status, output = run({"title": "hangs", "commands": [python(source)], "deadline_s": 5})
+    status, output = run({"title": "hangs", "commands": [python(source)], "deadline_s": 2})
     assert status == 1
-    assert "hangs (ended after its deadline of 5 s)" in output
+    assert "hangs (ended after its deadline of 2 s)" in output
     assert "\nhere\n" in output
     assert not is_running((tmp_path / "pid").read_text())
 
 
 def test_what_runs_long_is_shown_with_its_latest_line(run, monkeypatch):
-    monkeypatch.setattr(run_checks, "REPORT_EVERY_S", 0.5)
-    source = "import time\nprint('half way', flush=True)\ntime.sleep(3)"
+    monkeypatch.setattr(run_checks, "REPORT_EVERY_S", 0.3)
+    source = "import time\nprint('half way', flush=True)\ntime.sleep(1.5)"
     _, output = run({"title": "long", "commands": [python(source)]})
     assert re.search(r"^\.\.\.\. long, \d s: half way$", output, re.MULTILINE)
+
+
+def test_the_time_on_cores_is_that_of_all_processes_that_a_check_has_waited_for(run):
+    busy = "import os, time; b = time.process_time()\nwhile time.process_time() < b + 0.6: pass"
+    start = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    _, output = run({"title": "busy", "commands": [python(start)] * 2})
+    [seconds] = re.findall(r"^ +\d+ s +(\d+) s  busy$", output, re.MULTILINE)
+    assert 1 <= int(seconds) <= 3
 
 
 def test_tests_of_all_reports_are_counted(run, tmp_path):

@@ -59,7 +59,7 @@ def test_a_new_variable_reaches_all_packages_and_the_page(tree, capsys):
 
 
 def test_a_file_that_was_changed_by_hand_is_named(tree, capsys):
-    path = f"{write_environment.KERAS}/grammar.py"
+    path = f"{write_environment.KERAS}/variables.py"
     (tree / path).write_text("PREFIX = 'OTHER_'\n")
     assert write_environment.main(["--check", str(tree)]) == 1
     assert capsys.readouterr().out == (
@@ -70,4 +70,14 @@ def test_a_file_that_was_changed_by_hand_is_named(tree, capsys):
 def test_a_page_without_a_mark_is_refused(tree):
     (tree / write_environment.PAGE).write_text("# Environment variables\n")
     with pytest.raises(SystemExit, match=r"needs one line <!-- \[\[rank\]\]"):
+        write_environment.main([str(tree)])
+
+
+@pytest.mark.parametrize("word", ["option", "group", "help"])
+def test_an_option_without_all_that_it_needs_is_refused(tree, word):
+    option = {"option": "--nice", "group": "other", "help": "how much ranks give way"}
+    lines = [f'{name} = "{text}"' for name, text in option.items() if name != word]
+    setting = ["[[setting]]", 'name = "TNT_NICE"', 'type = "integer"', 'doc = ""', "read_by = []"]
+    add(tree, "\n".join(["", *setting, *lines, ""]))
+    with pytest.raises(SystemExit, match="TNT_NICE: an option needs `option`, `group`, `help`"):
         write_environment.main([str(tree)])

@@ -1,21 +1,24 @@
 """How this rank has failed: told where an error ends its program, not read from its log.
 
 The launcher gets a record, by which it knows whom to blame. Other ranks get a sentence, which their
-errors quote; without a launcher it is the last line of this rank's stderr, too. An error that the
-script catches is nobody's end, and leaves no record.
+errors quote; without a launcher this rank's stderr has it, too. An error that the script catches is
+nobody's end, and leaves no record.
 """
 
 import atexit
 import contextlib
+import functools
 import os
 import re
 import socket
 import sys
+import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from types import TracebackType
+from typing import Any, NoReturn
 
 from tnt_comm import _core, board
 
@@ -29,6 +32,8 @@ _MESSAGES = {
     ),
     _IN_TRACED_FUNCTION: re.compile(r'    (?!File ")(\S.*)'),
 }
+# Where TensorFlow defines the classes of its errors, and what users call that.
+_ERRORS, _ERRORS_OF_USERS = "tensorflow.python.framework.errors_impl.", "tf.errors."
 _NO_MESSAGE = re.compile(r"[\w.]+: ?")
 _NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
 # Of Python code that an operation runs, or another process.
@@ -84,7 +89,7 @@ def one_line(error: BaseException) -> str:
     # Where TensorFlow puts a heading and the stack of an operation before the message, these are
     # left out. Where Keras names a layer before the message, that is one line with it.
     exception = _printed(error)[1]
-    line = _NODE.sub("", exception[0])
+    line = _NODE.sub("", exception[0]).replace(_ERRORS, _ERRORS_OF_USERS)
     _, message = _operation(exception)
     if message and line.endswith(_IN_GRAPH):
         return f"{line.removesuffix(_IN_GRAPH)}: {message}"
@@ -130,8 +135,68 @@ def tell_of_errors() -> None:
             failure = Failure(cause_rank=cause_rank(), time_s=time.monotonic())
             board.note_record(asdict(failure))
 
+    def take_exit(error: SystemExit) -> None:
+        if os.getpid() == owner and not told:
+            told.append(error)
+            _tell_ranks(_recorded(error))
+
     sys.excepthook = take
+    sys.exit = _reporting_exit(sys.exit, take_exit)
     atexit.register(take_last)
+
+
+class _Exit(SystemExit):
+    """What `sys.exit` raises for a message: reports itself if it ends the program."""
+
+    # The interpreter calls no hook for it, but asks for its code, which no Python code does with
+    # nothing below it on the stack. So one that is caught reports nothing.
+
+    def __init__(self, *status: object) -> None:
+        super().__init__(*status)
+        stack = traceback.walk_stack(sys._getframe(2))
+        self.places = [(frame.f_code.co_filename, line) for frame, line in stack][::-1]
+        self.cause_rank = cause_rank()  # of an error that the script has caught
+        self.report: Callable[[SystemExit], None] | None = None
+
+    @property
+    def code(self) -> Any:
+        """The exit status."""
+        code = super().code
+        if self.report is not None and sys._getframe().f_back is None and _is_message(code):
+            self.report(self)
+        return code
+
+    @code.setter
+    def code(self, value: Any) -> None:
+        SystemExit.code.__set__(self, value)  # type: ignore[union-attr]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SystemExit, self.args
+
+
+# As which it is shown.
+_Exit.__module__, _Exit.__name__, _Exit.__qualname__ = "builtins", "SystemExit", "SystemExit"
+
+
+def _is_message(status: object) -> bool:
+    """Return whether `sys.exit` shows it as an error; numbers mean what the script wants."""
+    return status is not None and not isinstance(status, int)
+
+
+def _reporting_exit(
+    exit_program: Callable[[Any], NoReturn], report: Callable[[SystemExit], None]
+) -> Callable[..., NoReturn]:
+    """Return `sys.exit` for the main thread; in others it ends the thread alone."""
+
+    def exit_reporting(status: Any = None, /) -> NoReturn:
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or not _is_message(status) or isinstance(status, BaseException):
+            exit_program(status)
+        error = _Exit(*(status if isinstance(status, tuple) else (status,)))
+        error.report = report
+        raise error
+
+    return functools.wraps(exit_program)(exit_reporting)
 
 
 def _recorded(error: BaseException) -> Failure | None:
@@ -178,6 +243,8 @@ def _user_places(error: BaseException) -> Iterator[tuple[str, int]]:
         stack += exception[exception.index(_TOLD_TRACEBACK) :]
     frames = traceback.walk_tb(error.__traceback__)
     places = [(frame.f_code.co_filename, line) for frame, line in frames]
+    if isinstance(error, _Exit):  # before Python 3.12 it has no traceback yet
+        places = error.places
     matches = map(_FRAME.fullmatch, before + stack)
     places += [(match["file"], int(match["line"])) for match in matches if match is not None]
     return (place for place in reversed(places) if not _NOT_THE_USERS.search(place[0]))

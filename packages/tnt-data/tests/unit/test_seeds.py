@@ -251,6 +251,48 @@ def test_maps_by_python_code_that_draws_in_order_are_recognised(
     assert bool(tnt_data.Pipeline(drawn.batch(2)).find_differences(2)) is differs
 
 
+class Augmentation:
+    def __init__(self, seed: int | None) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def drawn_anew(self) -> Any:
+        return self.rng.normal()
+
+    def batches(self) -> Iterator[Any]:
+        yield self.drawn_anew()
+
+
+def draw_by(draw: Callable[..., Any]) -> Iterator[Any]:
+    yield draw()
+
+
+def read_from(batches: Iterator[Any]) -> Iterator[Any]:
+    return (batch for batch in batches)
+
+
+KNOWN_GENERATORS: dict[str, tuple[Callable[[], Iterator[Any]], bool]] = {
+    "a generator of NumPy": (lambda: draw_by(np.random.default_rng().normal), True),
+    "a generator of NumPy with a seed": (lambda: draw_by(np.random.default_rng(3).normal), False),
+    "an old generator": (lambda: draw_by(np.random.RandomState().normal), True),
+    "an old generator with a seed": (lambda: draw_by(np.random.RandomState(3).normal), False),
+    "the common generator": (lambda: draw_by(np.random.normal), True),
+    "one of Python, which does not tell": (lambda: draw_by(random.Random(3).random), True),
+    "a method": (Augmentation(None).batches, True),
+    "a method with a seed": (Augmentation(3).batches, False),
+    "a generator expression": (lambda: read_from(draw_by(np.random.normal)), True),
+    "an expression without draws": (lambda: read_from(draw_by(dict)), False),
+    "pandas": (lambda: (table.sample(2) for table in ()), True),
+    "pandas with a seed": (lambda: (table.sample(2, random_state=3) for table in ()), False),
+    "SciPy": (lambda: (normal.rvs(size=2) for normal in ()), True),
+}
+
+
+@pytest.mark.parametrize("case", KNOWN_GENERATORS)
+def test_generators_that_nothing_has_seeded_are_found_where_code_knows_them(case: str) -> None:
+    make, draws = KNOWN_GENERATORS[case]
+    assert tnt_data.draws_random_numbers(make()) is draws
+
+
 @pytest.mark.parametrize("reader", ["TextLineDataset", "TFRecordDataset"])
 @pytest.mark.parametrize("num_parallel_reads", [None, 2])
 def test_shuffled_file_names_are_seeded_through_a_reader(

@@ -20,89 +20,61 @@ from typing import TYPE_CHECKING, Any
 from tnt_keras.keras_hooks.patch import when_imported
 
 if TYPE_CHECKING:
-    from tnt_comm import Group
-    from tnt_keras import callbacks, data, keras, models
-    from tnt_keras.api.model import Model, Sequential
-    from tnt_keras.api.step_function import explain, function
-    from tnt_keras.calls.objects import allgather_object, broadcast_object, master_first
-    from tnt_keras.legacy.batch_ops import batch_mean, batch_sum, gather_batch
-    from tnt_keras.legacy.original_names import Barrier
-    from tnt_keras.legacy.tensor_collectives import (
-        TensorAllgatherer,
-        TensorAllreducer,
-        TensorBroadcaster,
-    )
-    from tnt_keras.process.former_options import ParallelStrategy, ProbeError
-    from tnt_keras.process.output import print
-    from tnt_keras.process.rank import (
-        get_group_master_rank,
-        get_local_rank,
-        get_local_size,
-        get_master_rank,
-        get_rank,
-        get_size,
-        is_group_master_rank,
-        is_master_rank,
-    )
+    from tnt_comm import Group as Group
+    from tnt_keras import callbacks as callbacks
+    from tnt_keras import data as data
+    from tnt_keras import keras as keras
+    from tnt_keras import models as models
+    from tnt_keras.api.former_options import ParallelStrategy as ParallelStrategy
+    from tnt_keras.api.former_options import ProbeError as ProbeError
+    from tnt_keras.api.model import Model as Model
+    from tnt_keras.api.model import Sequential as Sequential
+    from tnt_keras.api.step_function import explain as explain
+    from tnt_keras.api.step_function import function as function
+    from tnt_keras.calls.together import allgather_object as allgather_object
+    from tnt_keras.calls.together import broadcast_object as broadcast_object
+    from tnt_keras.calls.together import master_first as master_first
+    from tnt_keras.legacy.batches import batch_mean as batch_mean
+    from tnt_keras.legacy.batches import batch_sum as batch_sum
+    from tnt_keras.legacy.batches import gather_batch as gather_batch
+    from tnt_keras.legacy.original_names import Barrier as Barrier
+    from tnt_keras.legacy.tensor_collectives import TensorAllgatherer as TensorAllgatherer
+    from tnt_keras.legacy.tensor_collectives import TensorAllreducer as TensorAllreducer
+    from tnt_keras.legacy.tensor_collectives import TensorBroadcaster as TensorBroadcaster
+    from tnt_keras.process.rank import get_group_master_rank as get_group_master_rank
+    from tnt_keras.process.rank import get_local_rank as get_local_rank
+    from tnt_keras.process.rank import get_local_size as get_local_size
+    from tnt_keras.process.rank import get_master_rank as get_master_rank
+    from tnt_keras.process.rank import get_rank as get_rank
+    from tnt_keras.process.rank import get_size as get_size
+    from tnt_keras.process.rank import is_group_master_rank as is_group_master_rank
+    from tnt_keras.process.rank import is_master_rank as is_master_rank
+    from tnt_keras.process.rank import print as print
 
     __version__: str
 
 if "TNT_RANK" in os.environ:
     importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
 
-__all__ = [
-    "Barrier",
-    "Group",
-    "Model",
-    "ParallelStrategy",
-    "ProbeError",
-    "Sequential",
-    "TensorAllgatherer",
-    "TensorAllreducer",
-    "TensorBroadcaster",
-    "allgather_object",
-    "batch_mean",
-    "batch_sum",
-    "broadcast_object",
-    "callbacks",
-    "data",
-    "explain",
-    "function",
-    "gather_batch",
-    "get_group_master_rank",
-    "get_local_rank",
-    "get_local_size",
-    "get_master_rank",
-    "get_rank",
-    "get_size",
-    "is_group_master_rank",
-    "is_master_rank",
-    "keras",
-    "master_first",
-    "models",
-    "print",
-]
-
-_MODULES = {"callbacks", "data", "keras", "models"}
-_HOME = {
-    "Barrier": "legacy.original_names",
-    "Model": "api.model",
-    "ParallelStrategy": "process.former_options",
-    "ProbeError": "process.former_options",
-    "Sequential": "api.model",
-    **dict.fromkeys(
-        ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
-        "legacy.tensor_collectives",
+_MODULES = ("callbacks", "data", "keras", "models")
+_NAMES = {
+    "api.former_options": ("ParallelStrategy", "ProbeError"),
+    "api.model": ("Model", "Sequential"),
+    "api.step_function": ("explain", "function"),
+    "calls.together": ("allgather_object", "broadcast_object", "master_first"),
+    "legacy.batches": ("batch_mean", "batch_sum", "gather_batch"),
+    "legacy.original_names": ("Barrier",),
+    "legacy.tensor_collectives": ("TensorAllgatherer", "TensorAllreducer", "TensorBroadcaster"),
+    "process.rank": (
+        *("print", "get_rank", "get_size", "get_local_rank", "get_local_size"),
+        *("get_master_rank", "is_master_rank", "get_group_master_rank", "is_group_master_rank"),
     ),
-    **dict.fromkeys(("allgather_object", "broadcast_object", "master_first"), "calls.objects"),
-    "print": "process.output",
-    "explain": "api.step_function",
-    "function": "api.step_function",
-    **dict.fromkeys(("batch_mean", "batch_sum", "gather_batch"), "legacy.batch_ops"),
-    **{name: "process.rank" for name in __all__ if name.startswith(("get_", "is_"))},
 }
-"""The modules of this package that define the names."""
-_FRAMEWORKS = {"keras", "tensorflow"}
+"""The names, by the modules of this package that define them."""
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_FRAMEWORKS = ("keras", "tensorflow")
+
+__all__ = sorted(("Group", *_MODULES, *_HOME))
 
 
 def __getattr__(name: str) -> Any:

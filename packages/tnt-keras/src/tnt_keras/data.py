@@ -18,7 +18,7 @@ from tnt_data import (
 )
 from tnt_keras.api.dataset import DistributedDataset, distribute
 from tnt_keras.inputs.arguments import errors_naming
-from tnt_keras.legacy.dataset import Dataset
+from tnt_keras.legacy.batches import Dataset
 from tnt_keras.process.rank import get_size, is_master_rank
 
 __all__ = [

@@ -5,6 +5,7 @@ What is written is plain Keras; what is made or read is distributed.
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -13,7 +14,7 @@ import keras
 from tnt_keras.api.model import Model, Sequential
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files import read_from_master, write_atomically
-from tnt_keras.keras_hooks.class_swap import signature_of
+from tnt_keras.keras_hooks.patch import signature_of
 from tnt_keras.legacy.original_names import no_attribute
 from tnt_keras.process.framework import class_for_errors
 from tnt_keras.step.accumulation import reduce_accumulated
@@ -57,26 +58,17 @@ def save_model(
     _check_is_model(model)
     if isinstance(model, Model):
         model.save(filepath, overwrite, zipped, tnt_save_all_devices=tnt_save_all_devices, **kwargs)
-        return
-    _save_plain(model, filepath, overwrite, zipped, tnt_save_all_devices, **kwargs)
+    else:
+        _save_plain(model, filepath, overwrite, tnt_save_all_devices, zipped=zipped, **kwargs)
 
 
 @collective_call("save_model", is_local_alone=True)
 def _save_plain(
-    model: keras.Model,
-    filepath: str | os.PathLike[str],
-    overwrite: bool,
-    zipped: bool | None,
-    on_all_ranks: bool,
-    **kwargs: Any,
+    model: Any, filepath: Any, overwrite: bool, on_all_ranks: bool, **kwargs: Any
 ) -> None:
     reduce_accumulated([getattr(model, "optimizer", None)])
-    write_atomically(
-        filepath,
-        lambda path: model.save(path, zipped=zipped, **kwargs),
-        overwrite=overwrite,
-        on_all_ranks=on_all_ranks,
-    )
+    save = functools.partial(model.save, **kwargs)
+    write_atomically(filepath, save, overwrite=overwrite, on_all_ranks=on_all_ranks)
 
 
 @signature_of(keras.models.load_model)

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from classifiers import classifier, samples
+from classifiers import classifier, restarted, samples
 from logged import logged
 from own_methods import Adversaries
 
@@ -31,7 +31,7 @@ def batches_of(batch_size: int | None = 5) -> Any:
 
 def unseeded_shuffle() -> list[np.ndarray]:
     """Trains with a shuffle that has no seed."""
-    model = classifier(True)
+    model = restarted(classifier, True)
     data = tf.data.Dataset.from_tensor_slices(samples()).shuffle(22).batch(5)
     model.fit(data, epochs=2, verbose=0)
     return [np.asarray(w) for w in model.get_weights()]
@@ -39,7 +39,7 @@ def unseeded_shuffle() -> list[np.ndarray]:
 
 def different_initial_weights() -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Starts each rank with weights of its own; returns those before and after `evaluate`."""
-    model = classifier(True)
+    model = restarted(classifier, True)
     own = [w + tnt_keras.get_rank() for w in model.get_weights()]
     model.set_weights(own)
     model.evaluate(batches_of(), verbose=0)
@@ -127,7 +127,7 @@ def save_into_nothing(folder: str) -> tuple[str, str]:
 
 def with_callbacks(folder: str) -> dict[str, Any]:
     """Trains with callbacks that decide, write and schedule."""
-    model = classifier(True)
+    model = restarted(classifier, True)
     history = model.fit(
         batches_of(),
         epochs=8,

@@ -72,8 +72,8 @@ def restarted(make: Callable[[bool], Any], distributed: bool) -> Any:
 
     It is one object for all runs of a process, so that TensorFlow traces its steps once for all.
     """
-    keras.utils.set_random_seed(11)
     model, values = _kept(make, distributed)
+    keras.utils.set_random_seed(11)
     for variable, value in zip(_state(model), values, strict=True):
         variable.assign(value)
     if isinstance(model, tnt_keras.Model):
@@ -84,8 +84,8 @@ def restarted(make: Callable[[bool], Any], distributed: bool) -> Any:
 @functools.cache
 def _kept(make: Callable[[bool], Any], distributed: bool) -> tuple[Any, list[np.ndarray]]:
     model = make(distributed)
-    return model, [np.array(variable) for variable in _state(model)]
+    return model, [np.array(variable.numpy()) for variable in _state(model)]
 
 
 def _state(model: Any) -> list[Any]:
-    return [*model.weights, *model.optimizer.variables]
+    return [*model.variables, *model.optimizer.variables]

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from classifiers import samples
+from classifiers import build_optimizer, samples
 
 import tnt_keras
 
@@ -137,6 +137,7 @@ def used_before(distributed: bool, run_eagerly: bool) -> dict[str, Any]:
     model = _network(10)
     model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"], run_eagerly=run_eagerly)
     x = samples()[0]
+    build_optimizer(model)
     before = {"batch_size": 5, "verbose": 0}
     model.fit(x, -x, shuffle=False, epochs=2, **before)
     model.evaluate(x, -x, **before)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.options import hosts_of, make_spec, parse_arguments
-from tnt_launch.planning.parser import make_parser
+from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
+from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.spec import LaunchSpec
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ class LaunchHandler(logging.Handler):
 
 
 def write_to_stderr(line: bytes) -> None:
-    """Write bytes to stderr at once; a terminal that is gone is no error."""
+    """Write bytes to stderr at once; a terminal that is gone is not an error."""
     with contextlib.suppress(OSError):
         while line:
             try:

@@ -9,14 +9,13 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.inputs.arguments import InputArguments, Keywords
+from tnt_keras.inputs.arguments import OWN_LOOP, input_of_call
 from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.inputs.master_reader import MasterBatches, MasterInput
+from tnt_keras.process.framework import set_up_process
 from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
-from tnt_keras.step.own_loops import loop_over_parts
+from tnt_keras.step.batch import Part
+from tnt_keras.step.owner import loop_over_parts
 
-_KEYWORDS = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")
 _PART = "_tnt_part"
 
 
@@ -27,7 +26,7 @@ class DistributedDataset:
         dataset: Of micro-batches; on one rank of whole batches.
     """
 
-    def __init__(self, dataset: tf.data.Dataset | MasterBatches) -> None:
+    def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
 
     def __iter__(self) -> Iterator[Any]:
@@ -46,8 +45,9 @@ class DistributedDataset:
                 "the loop, and put `@tnt.function` on the step in it."
             )
         for element in self._dataset:
+            part = Part(None, int(element.num_local), int(element.num_global))
             for leaf in tf.nest.flatten(element.data):
-                setattr(leaf, _PART, (int(element.num_local), int(element.num_global)))
+                setattr(leaf, _PART, part)
             with loop_over_parts():
                 yield element.data
 
@@ -66,11 +66,8 @@ class DistributedDataset:
         return spec.data if isinstance(spec, tnt_data.MicroBatch) else spec
 
 
-def part_of(tensor: Any) -> tuple[int, int] | None:
-    """Return the local and global samples of the batch that a tensor is part of, if known. Local.
-
-    They are 0 locally if it is a duplicate of the first sample instead.
-    """
+def part_of(tensor: Any) -> Part | None:
+    """Return of which part of a batch a tensor is, if known: its numbers without data. Local."""
     return getattr(tensor, _PART, None)
 
 
@@ -115,8 +112,5 @@ def distribute(
             f"Received: {type(dataset).__name__}."
         )
     set_up_process()
-    given = InputArguments(
-        dataset, micro_batch_size=micro_batch_size, read=read, keywords=_KEYWORDS, may_differ=False
-    )
-    data = distribute_input(given).data
-    return DistributedDataset(data.get_tf_dataset() if isinstance(data, MasterInput) else data)
+    given = {"dataset": dataset, "micro_batch_size": micro_batch_size, "read": read}
+    return DistributedDataset(distribute_input(input_of_call(given, OWN_LOOP)).batches)

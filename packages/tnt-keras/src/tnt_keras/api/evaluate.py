@@ -7,7 +7,6 @@ from typing import Any
 import keras
 
 from tnt_keras.api.first_step import (
-    callbacks_for_data,
     check_compiled,
     prepare_single_step,
     prepare_steps,
@@ -17,11 +16,11 @@ from tnt_keras.api.first_step import (
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.inputs.arguments import EVALUATION, InputArguments, is_left_to_keras
-from tnt_keras.inputs.compare_ranks import require_same_arguments
-from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
-from tnt_keras.process.output import verbosity
+from tnt_keras.inputs.arguments import EVALUATION, input_of_call, is_left_to_keras
+from tnt_keras.inputs.compare_ranks import require_same_arguments, require_same_batch
+from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
+from tnt_keras.process.rank import verbosity
 
 
 class Evaluating(MixinBase):
@@ -59,10 +58,10 @@ class Evaluating(MixinBase):
         Raises:
             ValueError: As `fit` does.
         """
-        given, of_keras = split_arguments(Evaluating.evaluate, self, *args, **kwargs)
-        if of_keras.keys() - given.keys():  # `fit` validates, with data that it has distributed
-            return super().evaluate(**of_keras)
+        if any(name.startswith("_") for name in kwargs):  # `fit` validates, with data of its own
+            return super().evaluate(*args, **kwargs)
         with compared_at_once("begin"):
+            given, of_keras = split_arguments(Evaluating.evaluate, self, *args, **kwargs)
             check_compiled(self, "evaluate")
             replacements = _replacements(self, "test_step", given)
         return super().evaluate(**of_keras | replacements)
@@ -106,12 +105,14 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
     """Return what Keras' method is given on this rank instead of the user's. Collective."""
     is_prediction = step_name == "predict_step"
     require_same_arguments(given | switches(model))
-    own = InputArguments.of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
+    own = input_of_call(given, EVALUATION, needs_equal_steps=not is_prediction)
     if is_left_to_keras(own):
         return {}
     part = distribute_input(own)
     prepare_steps(model)
-    first = callbacks_for_data(model, **{"predicting" if is_prediction else "testing": part})
+    first = callbacks_for_data(
+        model._tnt_owner.data_check, **{"predicting" if is_prediction else "testing": part}
+    )
     return {
         "x": part.data,
         **({} if is_prediction else {"y": None, "sample_weight": None}),
@@ -129,7 +130,7 @@ def _replacements(model: Any, step_name: str, given: dict[str, Any]) -> dict[str
 class SingleBatches(MixinBase):
     """Mixin for a Keras model: one step at a time, on a global batch that all ranks have."""
 
-    @collective_call("train_on_batch")
+    @collective_call("train_on_batch", compares=True)
     def train_on_batch(
         self,
         x: Any,
@@ -150,11 +151,17 @@ class SingleBatches(MixinBase):
         Returns:
             Loss and metrics of the global batch, equal on all ranks.
         """
-        check_compiled(self, "train_on_batch")
-        prepare_single_step(self)
+        _begin_step(
+            self,
+            "train_on_batch",
+            x=x,
+            y=y,
+            sample_weight=sample_weight,
+            class_weight=repr(class_weight).encode(),
+        )
         return super().train_on_batch(x, y, sample_weight, class_weight, return_dict)
 
-    @collective_call("test_on_batch")
+    @collective_call("test_on_batch", compares=True)
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
@@ -169,11 +176,10 @@ class SingleBatches(MixinBase):
         Returns:
             Loss and metrics of the global batch, equal on all ranks.
         """
-        check_compiled(self, "test_on_batch")
-        prepare_single_step(self)
+        _begin_step(self, "test_on_batch", x=x, y=y, sample_weight=sample_weight)
         return super().test_on_batch(x, y, sample_weight, return_dict)
 
-    @collective_call("predict_on_batch")
+    @collective_call("predict_on_batch", compares=True)
     def predict_on_batch(self, x: Any) -> Any:
         """Predict for a global batch that all ranks have, as in Keras otherwise. Collective.
 
@@ -183,5 +189,14 @@ class SingleBatches(MixinBase):
         Returns:
             The predictions for the global batch in its order, on all ranks.
         """
-        prepare_single_step(self)
+        _begin_step(self, "predict_on_batch", x=x)
         return super().predict_on_batch(x)
+
+
+def _begin_step(model: Any, method: str, **components: Any) -> None:
+    """Compare a batch that all ranks are given, and give them equal weights. Collective."""
+    with compared_at_once("begin"):
+        if method != "predict_on_batch":
+            check_compiled(model, method)
+        require_same_batch(**components)
+        prepare_single_step(model)

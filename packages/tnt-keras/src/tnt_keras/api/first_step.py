@@ -11,23 +11,16 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.inputs.master_reader import DrawnByMaster, MasterInput
-from tnt_keras.keras_hooks.class_swap import has_keras_methods
-from tnt_keras.keras_hooks.private import all_layers
+from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.data_check import EndOfData
-from tnt_keras.step.owner import step_scope
-from tnt_keras.step.replicas import (
-    check_replicas_in_turn,
+from tnt_keras.step.generators import (
     generator_states,
     set_generator_states,
-    synchronize,
     use_generators_of_master,
 )
-
-_KINDS = ("train", "test", "predict")
+from tnt_keras.step.owner import step_scope
+from tnt_keras.step.replicas import check_replicas_in_turn, synchronize
 
 
 def split_arguments(
@@ -36,8 +29,7 @@ def split_arguments(
     """Return the arguments of a call that its method names, and all that Keras knows. Local."""
     bound = inspect.signature(method).bind(*args, **kwargs)
     bound.apply_defaults()
-    given = dict(bound.arguments)
-    del given["self"]
+    given = {name: value for name, value in bound.arguments.items() if name != "self"}
     more = given.pop("kwargs", {})
     own = {name for name in given if name.startswith("tnt_")} | {"verify_inputs"}
     return given, {name: given[name] for name in given.keys() - own} | more
@@ -51,7 +43,8 @@ def check_compiled(model: Any, method: str) -> None:
 
 def switches(model: Any) -> dict[str, Any]:
     """Return by name what decides how steps run and what they train, equal on all ranks. Local."""
-    made = [kind for kind in _KINDS if getattr(model, f"{kind}_function") is not None]
+    kinds = ("train", "test", "predict")
+    made = [kind for kind in kinds if getattr(model, f"{kind}_function") is not None]
     return {
         "run_eagerly": model.run_eagerly,
         "steps_per_execution": model.steps_per_execution,
@@ -71,7 +64,7 @@ def prepare_steps(model: Any) -> None:
     reduce_accumulated(model._tnt_owner.optimizers)
     synchronize(model._tnt_owner)
     if model.run_eagerly:
-        use_generators_of_master()
+        use_generators_of_master(with_seed=True)
     model._tnt_owner.is_synchronized = True
 
 
@@ -84,20 +77,6 @@ def prepare_single_step(model: Any) -> None:
         check_replicas_in_turn(model._tnt_owner)
     else:
         prepare_steps(model)
-
-
-def callbacks_for_data(
-    model: Any, **inputs: DistributedInput | None
-) -> list[keras.callbacks.Callback]:
-    """Return what the ends of the data need, the kind of the call first. Collective at first."""
-    given = {kind: part for kind, part in inputs.items() if part is not None}
-    callbacks: list[keras.callbacks.Callback] = []
-    if any(part.is_compared for part in given.values()):
-        compared = {kind: part.is_compared for kind, part in given.items()}
-        callbacks.append(EndOfData(model._tnt_owner.data_check(), **compared))
-    if any(isinstance(part.data, MasterInput) for part in given.values()):
-        callbacks.append(DrawnByMaster(next(iter(inputs))))
-    return callbacks
 
 
 def build_optimizer(model: keras.Model) -> None:
@@ -124,9 +103,14 @@ def build_by_tracing(model: keras.Model, step_name: str, element_spec: Any) -> N
         step_name = "test_step"
     # Layers that are not built yet may note sizes now.
     counting = [model, *(layer for layer in all_layers(model) if layer.built)]
-    step = getattr(model, step_name)
+    remaining = [getattr(model, step_name)]
+
+    def first_trace(element: Any) -> None:
+        if remaining:  # new variables cause another trace
+            remaining.pop()(element)
+
     with kept_in_python(counting), step_scope(model._tnt_owner):
-        tf.function(_once(step), autograph=False).get_concrete_function(element_spec)
+        tf.function(first_trace, autograph=False).get_concrete_function(element_spec)
 
 
 @contextlib.contextmanager
@@ -153,14 +137,3 @@ def kept_in_python(objects: Iterable[Any] = ()) -> Iterator[None]:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
-
-
-def _once(step: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """Return a function that runs a step in its first trace; new variables would cause another."""
-    remaining = [step]
-
-    def first_trace(element: Any) -> None:
-        if remaining:
-            remaining.pop()(element)
-
-    return first_trace

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tnt_keras.api.first_step import (
     build_by_tracing,
     build_optimizer,
-    callbacks_for_data,
     check_compiled,
     prepare_steps,
     split_arguments,
@@ -24,17 +23,16 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
     VALIDATION,
-    InputArguments,
     complete_validation,
+    input_of_call,
     is_left_to_keras,
 )
+from tnt_keras.inputs.arrays import SEED
 from tnt_keras.inputs.compare_ranks import require_same_arguments
-from tnt_keras.inputs.distribute import distribute_input
-from tnt_keras.inputs.py_dataset import with_same_order
-from tnt_keras.inputs.seed import SEED
-from tnt_keras.keras_hooks.class_swap import MixinBase, signature_of
+from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
+from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
-from tnt_keras.process.output import logger, verbosity
+from tnt_keras.process.rank import logger, verbosity
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
 
@@ -119,18 +117,15 @@ class Fitting(MixinBase):
 
 def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
-    training = InputArguments.of_call(given, TRAINING)
-    validation = InputArguments.of_call(given, VALIDATION)
+    training = input_of_call(given, TRAINING)
+    validation = input_of_call(given, VALIDATION)
     # Another order in each call, like that of epochs, and the same on all ranks.
     seed = SEED + model._tnt_owner.num_fits
     if model._tnt_owner.num_fits == 0:
         _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
     model._tnt_owner.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
-        return {
-            "x": with_same_order(given["x"], given["shuffle"], seed),
-            "shuffle": given["shuffle"] if training.is_from_arrays else False,
-        }
+        return {}
     training, validation = complete_validation(training, validation, given["validation_split"])
     train_input = distribute_input(
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
@@ -139,7 +134,9 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
     if not model.run_eagerly:
         build_optimizer(model)
     prepare_steps(model)
-    first = callbacks_for_data(model, training=train_input, testing=test_input)
+    first = callbacks_for_data(
+        model._tnt_owner.data_check, training=train_input, testing=test_input
+    )
     replacements = {
         "x": train_input.data,
         "y": None,

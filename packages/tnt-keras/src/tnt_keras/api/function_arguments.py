@@ -13,8 +13,17 @@ import tensorflow as tf
 from tnt_data import fingerprint_of
 from tnt_keras.api.dataset import part_of
 from tnt_keras.calls.agree import require_same
-from tnt_keras.step.batch import BatchPart, as_tensors, cut, even_sizes
-from tnt_keras.step.rows import has_rows, in_order_of_rows, num_rows, rows_at, spread_positions
+from tnt_keras.step.batch import (
+    Part,
+    as_tensors,
+    cut,
+    even_sizes,
+    has_rows,
+    in_order_of_rows,
+    num_rows,
+    rows_at,
+    spread_positions,
+)
 from tnt_keras.step.signature import key_of_nest
 
 
@@ -163,7 +172,7 @@ class GivenParts:
         self._name = name
         self._of_any_batch: set[tuple[int, int]] = set()
 
-    def of(self, tensors: Any) -> tuple[BatchPart, int]:
+    def of(self, tensors: Any) -> tuple[Part, int]:
         """Return this rank's part, and a number that must be equal on all ranks. Local.
 
         Tensors that are parts of different batches, or may be made of one, are a `ValueError`.
@@ -178,7 +187,7 @@ class GivenParts:
             )
         of_all = {i: leaf for i, leaf in enumerate(leaves) if leaf is not None and parts[i] is None}
         sizes = {i: int(num_rows(leaf)) for i, leaf in of_all.items() if has_rows(leaf)}
-        num_global = known.pop()[1] if known else _num_samples(list(sizes.values()))
+        num_global = known.pop().num_global if known else _num_samples(list(sizes.values()))
         are_parts = frozenset(i for i, part in enumerate(parts) if part is not None)
         if are_parts:
             self._check_sizes(sizes, num_global)

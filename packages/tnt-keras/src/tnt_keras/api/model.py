@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -13,47 +13,54 @@ import tensorflow as tf
 
 from tnt_keras.api.evaluate import Evaluating, SingleBatches
 from tnt_keras.api.fit import Fitting
+from tnt_keras.api.former_options import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
-from tnt_keras.keras_hooks import private, private_tensorflow
-from tnt_keras.keras_hooks.class_swap import (
-    MixinBase,
-    add_mixin,
-    has_keras_methods,
-    plain_class,
-    signature_of,
-    without_mixins,
-)
-from tnt_keras.process.former_options import ParallelStrategy, check_probe, is_distributing
-from tnt_keras.process.framework import (
-    check_no_strategy,
-    check_not_distributed_otherwise,
-    class_for_errors,
-)
-from tnt_keras.process.output import is_shown, logger
-from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
+from tnt_keras.keras_hooks import patch, private, private_tensorflow
+from tnt_keras.process import framework
+from tnt_keras.process.rank import get_size, is_shown, logger
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
-from tnt_keras.step.keras_function import (
-    KerasFunction,
-    KerasPredictFunction,
-    Steps,
-    WholeSteps,
-    require_call,
+from tnt_keras.step.keras_function import Steps, function_for_keras, new_steps, require_call
+from tnt_keras.step.owner import (
+    StepOwner,
+    default_options,
+    given_options,
+    is_inside_step,
+    notice_own_loops,
 )
-from tnt_keras.step.own_loops import notice_own_loops
-from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
-from tnt_keras.step.partitioned_steps import PartitionedSteps
 
 
-class DistributedFunctions(MixinBase):
-    """Mixin for a Keras model: on several ranks its steps are partitioned along the batch.
+class _OfAnyClass(patch.MixinBase):
+    """Mixin in front of a model's own class: steps of all ranks, and copies that are plain.
 
-    On one rank they run untouched, but that batch normalisation is fused.
+    On several ranks steps are partitioned along the batch. On one they run untouched, but that
+    batch normalisation is fused.
     """
 
     _tnt_owner: StepOwner
     _tnt_signatures_of_others = ("train_step", "test_step")
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain model: Keras copies a model by its class and its configuration."""
+        return patch.plain_class(cls)(*args, **kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Leave the object alone: `tnt.Model` returns it, which is initialised already."""
+
+    @classmethod
+    def from_config(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make a plain model of its configuration, as the model's own class does. Local."""
+        plain: Any = patch.plain_class(cls)
+        return plain.from_config(*args, **kwargs)
+
+    def __reduce__(self) -> Any:
+        """Copy and pickle as a plain Keras model. Local.
+
+        It is collective in the middle of gradient accumulation, where ranks need each other's sums.
+        """
+        reduce_before_copy(self._tnt_owner.optimizers)
+        with patch.without_mixins(self):  # the class is written too, by its name
+            return self.__reduce__()
 
     def train_step(self, data: Any, *args: Any, **kwargs: Any) -> Any:
         """Train on one batch, as the model's own class does, inside a call of all ranks. Local."""
@@ -82,12 +89,12 @@ class DistributedFunctions(MixinBase):
         if get_size() == 1:
             return make(force)
         if force or getattr(self, attribute) is None:
-            steps, owner = self._tnt_steps(kind, make), self._tnt_owner
-            function: Any
-            if kind == "predict":
-                function = KerasPredictFunction(steps, owner, lambda: _made(self, kind, make))
-            else:
-                function = KerasFunction(steps, owner, lambda: self.steps_per_execution)
+            function = function_for_keras(
+                kind,
+                self._tnt_steps(kind, make),
+                num_steps=lambda: self.steps_per_execution,
+                plain=lambda: _made(self, kind, make),
+            )
             setattr(self, attribute, function)
         return getattr(self, attribute)
 
@@ -100,12 +107,12 @@ class DistributedFunctions(MixinBase):
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
         name = f"{kind}_step"
         step: Callable[[Any], Any] = lambda batch: getattr(self, name)(batch)  # noqa: E731
-        if not has_keras_methods(self, f"make_{kind}_function"):
+        if not private.has_keras_methods(self, f"make_{kind}_function"):
             function = _made(self, kind, make)
-            step = _on_one_batch(function, is_list=kind == "predict")
-        if self.run_eagerly:
-            return WholeSteps(name, step, self._tnt_owner, "it runs eagerly")
-        return PartitionedSteps(name, step, self._tnt_owner)
+            # One that makes variables is traced twice, and asks an iterator for a batch each time.
+            batches = (lambda batch: [batch]) if kind == "predict" else itertools.repeat
+            step = lambda batch: function(batches(batch))  # noqa: E731
+        return new_steps(name, step, self._tnt_owner, run_eagerly=self.run_eagerly)
 
 
 def _made(model: Any, kind: str, make: Callable[..., Any]) -> Any:
@@ -116,17 +123,6 @@ def _made(model: Any, kind: str, make: Callable[..., Any]) -> Any:
     made = getattr(model, attribute)
     setattr(model, attribute, before)
     return made if returned is None else returned
-
-
-def _on_one_batch(function: Callable[[Any], Any], *, is_list: bool) -> Callable[[Any], Any]:
-    """Return a function of a batch that calls one of an iterator over batches, or of a list."""
-
-    def of_batch(batch: Any) -> Any:
-        # A function that makes variables is traced twice, and asks the iterator each time.
-        batches: Iterator[Any] | list[Any] = [batch] if is_list else itertools.repeat(batch)
-        return function(batches)
-
-    return of_batch
 
 
 class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
@@ -203,7 +199,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         plain = keras.Sequential if issubclass(cls, Sequential) else keras.Model
         return _distribute(plain.from_config(config, custom_objects))
 
-    @signature_of(keras.Model.compile)
+    @patch.signature_of(keras.Model.compile)
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the model as `keras.Model.compile` does. Local.
 
@@ -216,15 +212,15 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         Raises:
             RuntimeError: If a `tf.distribute.Strategy` is active.
         """
-        check_no_strategy("compile")
+        framework.check_no_strategy("compile")
         if get_size() > 1:
-            given = _COMPILE.bind_partial(self, *args, **kwargs).arguments
-            if given.get("jit_compile") is True:
+            signature = inspect.signature(keras.Model.compile)
+            if signature.bind_partial(self, *args, **kwargs).arguments.get("jit_compile") is True:
                 logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
         super().compile(*args, **kwargs)
         _distribute_compiled(self)
 
-    @signature_of(keras.Model.summary)
+    @patch.signature_of(keras.Model.summary)
     def summary(self, *args: Any, **kwargs: Any) -> None:
         """Show on the master rank what `keras.Model.summary` shows. Local."""
         if is_shown():
@@ -268,35 +264,6 @@ class Sequential(Model, keras.Sequential):
         return _distribute(plain, probe=probe, options=options)
 
 
-_COMPILE = inspect.signature(keras.Model.compile)
-
-
-class _OfAnyClass(DistributedFunctions):
-    """Mixin in front of a model's own class: distributed steps, and copying."""
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make a plain model: Keras copies a model by its class and its configuration."""
-        return plain_class(cls)(*args, **kwargs)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Leave the object alone: `tnt.Model` returns it, which is initialised already."""
-
-    @classmethod
-    def from_config(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make a plain model of its configuration, as the model's own class does. Local."""
-        plain: Any = plain_class(cls)
-        return plain.from_config(*args, **kwargs)
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle as a plain Keras model. Local.
-
-        It is collective in the middle of gradient accumulation, where ranks need each other's sums.
-        """
-        reduce_before_copy(self._tnt_owner.optimizers)
-        with without_mixins(self):  # the class is written too, by its name
-            return self.__reduce__()
-
-
 def _distribute(
     model: keras.Model,
     strategy: ParallelStrategy = ParallelStrategy.DATA,
@@ -305,8 +272,10 @@ def _distribute(
     options: dict[str, Any] | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
-        raise TypeError(f"`tnt.Model` takes a `keras.Model`. Received: {class_for_errors(model)}.")
-    check_probe(probe)
+        raise TypeError(
+            f"`tnt.Model` takes a `keras.Model`. Received: {framework.class_for_errors(model)}."
+        )
+    framework.check_probe(probe)
     if not is_distributing(strategy):
         return model
     if isinstance(model, Model):
@@ -314,13 +283,13 @@ def _distribute(
             model._tnt_owner.options = dataclasses.replace(model._tnt_owner.options, **options)
             _forget_functions(model)
         return model
-    check_not_distributed_otherwise(model)
-    set_up_process()
+    framework.check_not_distributed_otherwise(model)
+    framework.set_up_process()
     private.check_version()
     if get_size() > 1:
         private_tensorflow.check_version()
     below = Sequential if isinstance(model, keras.Sequential) else Model
-    add_mixin(model, _OfAnyClass, below=below)
+    patch.add_mixin(model, _OfAnyClass, below=below)
     # Past Keras' own __setattr__, which would track what it does not know.
     owner = StepOwner(default_options(**(options or {})), model)
     object.__setattr__(model, "_tnt_owner", owner)

@@ -13,8 +13,8 @@ import keras
 
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files import read_from_master, write_atomically, write_here
-from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, has_keras_methods, signature_of
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, replaced, signature_of
+from tnt_keras.keras_hooks.private import has_keras_methods
 from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.owner import StepOwner
 
@@ -52,12 +52,8 @@ class Saving(MixinBase):
             OSError: On all ranks, if the file cannot be written.
         """
         reduce_accumulated(self._tnt_owner.optimizers)
-        write_atomically(
-            filepath,
-            lambda path: keras.Model.save(self, path, zipped=zipped, **kwargs),
-            overwrite=overwrite,
-            on_all_ranks=tnt_save_all_devices,
-        )
+        save = functools.partial(keras.Model.save, self, zipped=zipped, **kwargs)
+        write_atomically(filepath, save, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.save_weights, tnt_save_all_devices=False)
     @collective_call("save_weights", is_local_alone=True)
@@ -82,12 +78,8 @@ class Saving(MixinBase):
             OSError: As `save` does.
         """
         reduce_accumulated(self._tnt_owner.optimizers)
-        write_atomically(
-            filepath,
-            lambda path: keras.Model.save_weights(self, path, **kwargs),
-            overwrite=overwrite,
-            on_all_ranks=tnt_save_all_devices,
-        )
+        save = functools.partial(keras.Model.save_weights, self, **kwargs)
+        write_atomically(filepath, save, overwrite=overwrite, on_all_ranks=tnt_save_all_devices)
 
     @signature_of(keras.Model.export, tnt_save_all_devices=False)
     @collective_call("export", is_local_alone=True)
@@ -151,24 +143,29 @@ class Saving(MixinBase):
         super().set_weights(weights)
 
 
+def _whole(write: Callable[..., None]) -> Callable[..., None]:
+    """Return a method of Keras that writes a file whole or not at all."""
+
+    @functools.wraps(write)
+    def write_whole(
+        self: Any, filepath: Any, overwrite: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        def write_to(path: Any) -> None:
+            write(self, path, overwrite, *args, **kwargs)
+
+        if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
+            write_to(filepath)
+        else:
+            write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
+
+    return write_whole
+
+
 class WholeFiles(MixinBase):
     """Mixin for a plain Keras model: no rank finds half a file of another one."""
 
-    @signature_of(keras.Model.save)
-    def save(
-        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
-    ) -> None:
-        """Write the model as `keras.Model.save` does, whole or not at all. Local."""
-        save = super().save
-        _write(filepath, overwrite, lambda path: save(path, overwrite, *args, **kwargs))
-
-    @signature_of(keras.Model.save_weights)
-    def save_weights(
-        self, filepath: str | os.PathLike[str], overwrite: bool = True, *args: Any, **kwargs: Any
-    ) -> None:
-        """Write the weights as `keras.Model.save_weights` does, whole or not at all. Local."""
-        save_weights = super().save_weights
-        _write(filepath, overwrite, lambda path: save_weights(path, overwrite, *args, **kwargs))
+    save = _whole(keras.Model.save)
+    save_weights = _whole(keras.Model.save_weights)
 
 
 def make_files_whole(objects: Iterable[Any]) -> None:
@@ -182,37 +179,21 @@ def make_files_whole(objects: Iterable[Any]) -> None:
             add_mixin(each, WholeFiles)
 
 
-def _write(
-    filepath: str | os.PathLike[str], overwrite: bool, write_to: Callable[[Any], None]
-) -> None:
-    if not overwrite or "://" in os.fspath(filepath):  # Keras asks; or a store that it knows
-        write_to(filepath)
-    else:
-        write_here(pathlib.Path(filepath), write_to, overwrite=True, makes_folders=False)
+@contextlib.contextmanager
+def noted_layers(layers: list[Any]) -> Iterator[None]:
+    """Add to a list the layers, outermost ones only, that are called in a with-block. Local."""
+    plain, depth = keras.Layer.__call__, 0
 
+    @functools.wraps(plain)
+    def call(used: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        if depth == 0 and not any(used is known for known in layers):
+            layers.append(used)
+        depth += 1
+        try:
+            return plain(used, *args, **kwargs)
+        finally:
+            depth -= 1
 
-class UsedLayers:
-    """The layers, outermost ones only, that are called in a with-block, in order of first calls."""
-
-    def __init__(self) -> None:
-        self.layers: list[Any] = []
-        self._depth = 0
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[None]:
-        """Note what is called in a with-block. Local."""
-        with replaced(keras.Layer, "__call__", self._noting(keras.Layer.__call__)):
-            yield
-
-    def _noting(self, plain: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(plain)
-        def call(used: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._depth == 0 and not any(used is known for known in self.layers):
-                self.layers.append(used)
-            self._depth += 1
-            try:
-                return plain(used, *args, **kwargs)
-            finally:
-                self._depth -= 1
-
-        return call
+    with replaced(keras.Layer, "__call__", call):
+        yield

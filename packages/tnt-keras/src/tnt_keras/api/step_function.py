@@ -18,18 +18,15 @@ from tnt_keras.api.function_arguments import (
     check_same_constants,
 )
 from tnt_keras.api.model import Model
-from tnt_keras.api.save import UsedLayers, make_files_whole
+from tnt_keras.api.save import make_files_whole, noted_layers
 from tnt_keras.calls.collective_call import collective_call
-from tnt_keras.process.former_options import check_probe
-from tnt_keras.process.framework import check_no_strategy
-from tnt_keras.process.output import logger, print
-from tnt_keras.process.rank import get_size
-from tnt_keras.process.set_up import set_up_process
+from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
+from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.keras_function import Steps, WholeSteps
+from tnt_keras.step.generators import use_generators_of_master
+from tnt_keras.step.keras_function import Steps, new_steps
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
-from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.replicas import check_replicas_in_turn, use_generators_of_master
+from tnt_keras.step.replicas import check_replicas_in_turn
 
 _MANY_GRAPHS = 5
 
@@ -58,7 +55,7 @@ class StepFunction:
         self._steps: dict[Layout, Steps] = {}
         self._owner.has_other_rows = True  # arguments of a function need not have a row for each
         self._parts = GivenParts(name)
-        self._used = UsedLayers()
+        self._used: list[Any] = []  # layers, outermost ones, in order of first calls
         self._run_on_all_ranks = collective_call(name)(self._run)
 
     @property
@@ -95,11 +92,11 @@ class StepFunction:
             steps = self._steps[arguments.layout] = self._new_steps(arguments)
         elif self._owner.variables:
             check_replicas_in_turn(self._owner)
-        num_layers = len(self._used.layers)
-        with self._used.watching():
+        num_layers = len(self._used)
+        with noted_layers(self._used):
             result = steps.run(part)
-        if len(self._used.layers) > num_layers:
-            make_files_whole([*self._used.layers, *_known_by_name(inspect.unwrap(self))])
+        if len(self._used) > num_layers:
+            make_files_whole([*self._used, *_known_by_name(inspect.unwrap(self))])
         return result
 
     def _new_steps(self, arguments: Arguments) -> Steps:
@@ -119,10 +116,12 @@ class StepFunction:
         def step(given: Any) -> Any:
             return call_with(self._function, layout, given)
 
-        if self._run_eagerly or tf.config.functions_run_eagerly():
-            use_generators_of_master()
-            return WholeSteps(self._name, step, self._owner, "it runs eagerly")
-        return PartitionedSteps(self._name, step, self._owner, traces_exactly=True)
+        run_eagerly = self._run_eagerly or tf.config.functions_run_eagerly()
+        if run_eagerly:
+            use_generators_of_master(with_seed=True)
+        return new_steps(
+            self._name, step, self._owner, run_eagerly=run_eagerly, traces_exactly=True
+        )
 
 
 @overload

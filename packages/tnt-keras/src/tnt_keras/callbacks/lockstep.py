@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,20 +11,20 @@ import numpy as np
 
 import tnt_comm
 from tnt_comm.board import note_progress
-from tnt_keras.callbacks.communication_report import STEPS
 from tnt_keras.callbacks.ranks import folder_of_all_ranks
-from tnt_keras.calls.errors import OtherRankError, cause_of, of_other_rank
+from tnt_keras.calls.errors import is_known_to_all, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.own_logs import keep_own_logs
 from tnt_keras.step.replicas import check_replicas
+from tnt_keras.step.reports import keep_own_logs
 
-_Call = Callable[[keras.callbacks.Callback], None]
-_GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
-"""How a rank wants to go on; the largest of all ranks counts."""
+STEPS = {"train": "training step", "test": "test step", "predict": "prediction step"}
+"""What a step is called, by the name that Keras' hooks have for it."""
 _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
 """By which attribute of the model callbacks ask for an end, by the kind of step."""
+_GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
+"""How a rank wants to go on; the largest of all ranks counts."""
 
 
 class Lockstep(keras.callbacks.Callback):
@@ -42,11 +43,11 @@ class Lockstep(keras.callbacks.Callback):
 
     def __init__(
         self,
-        callbacks: Sequence[keras.callbacks.Callback] = (),
+        callbacks: Sequence[keras.callbacks.Callback],
         *,
-        at_batch_begin: bool = False,
-        compares_weights: bool = False,
-        keeps_own_logs: bool = False,
+        at_batch_begin: bool,
+        compares_weights: bool,
+        keeps_own_logs: bool,
     ) -> None:
         super().__init__()
         self.callbacks = list(callbacks)
@@ -70,51 +71,51 @@ class Lockstep(keras.callbacks.Callback):
         for callback in self.callbacks:
             callback.set_params(params)
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_begin(self, logs: Any = None) -> None:
         """Run the callbacks before training. Collective."""
         self._is_training = True
-        self._run("begin of training", lambda one: one.on_train_begin(logs))
+        self._run("begin of training", "on_train_begin", logs)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Run the callbacks before the steps of an epoch. Collective."""
         self._epoch = epoch + 1
         note_progress(self._epoch, 0)
         self._reset_own_logs()
-        self._run("begin of epoch", lambda one: one.on_epoch_begin(epoch, logs))
+        self._run("begin of epoch", "on_epoch_begin", epoch, logs)
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_begin(self, logs: Any = None) -> None:
         """Run the callbacks before the steps of an evaluation. Collective."""
         self._reset_own_logs()
-        self._run("begin of test steps", lambda one: one.on_test_begin(logs))
+        self._run("begin of test steps", "on_test_begin", logs)
 
-    def on_predict_begin(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_begin(self, logs: Any = None) -> None:
         """Run the callbacks before the steps of a prediction. Collective."""
-        self._run("begin of prediction steps", lambda one: one.on_predict_begin(logs))
+        self._run("begin of prediction steps", "on_predict_begin", logs)
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
         reduce_accumulated(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
-        self._run("end of epoch", lambda one: one.on_epoch_end(epoch, logs), "stop_training")
+        self._run("end of epoch", "on_epoch_end", epoch, logs, stop="stop_training")
         check_replicas(self.model._tnt_owner)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_train_end(self, logs: Any = None) -> None:
         """Run the callbacks after training, and compare the weights. Collective."""
         self._is_training = False
         note_progress(0, 0)
-        self._run("end of training", lambda one: one.on_train_end(logs))
+        self._run("end of training", "on_train_end", logs)
         self._compare_weights()
 
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_test_end(self, logs: Any = None) -> None:
         """Compare the weights, and run the callbacks after an evaluation. Collective."""
         self._compare_weights()  # before a callback puts back those that it has evaluated with
-        self._run("end of test steps", lambda one: one.on_test_end(logs))
+        self._run("end of test steps", "on_test_end", logs)
         if not self._is_training:
             self._compare_weights()
 
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
+    def on_predict_end(self, logs: Any = None) -> None:
         """Compare the weights, and run the callbacks after a prediction. Collective."""
         self._compare_weights()
-        self._run("end of prediction steps", lambda one: one.on_predict_end(logs))
+        self._run("end of prediction steps", "on_predict_end", logs)
         self._compare_weights()
 
     def _reset_own_logs(self) -> None:
@@ -126,12 +127,35 @@ class Lockstep(keras.callbacks.Callback):
         if self._compares_weights:
             check_replicas(self.model._tnt_owner)
 
-    def _run(self, point: str, call: _Call, stop: str | None = None) -> None:
+    def _before_step(self, kind: str, batch: int, logs: Any = None) -> None:
+        if kind == "train":
+            note_progress(self._epoch, batch + 1)
+        hook = f"on_{kind}_batch_begin"
+        if self._at_batch_begin:
+            self._run(f"begin of {STEPS[kind]}", hook, batch, logs=logs)
+        else:
+            for callback in self.callbacks:  # those of Keras, which call no collective
+                getattr(callback, hook)(batch, logs=logs)
+
+    def _after_step(self, kind: str, batch: int, logs: Any = None) -> None:
+        point, hook = f"end of {STEPS[kind]}", f"on_{kind}_batch_end"
+        self._run(point, hook, batch, logs=logs, stop=_STOPS[kind])
+
+    on_train_batch_begin = functools.partialmethod(_before_step, "train")
+    on_test_batch_begin = functools.partialmethod(_before_step, "test")
+    on_predict_batch_begin = functools.partialmethod(_before_step, "predict")
+    on_train_batch_end = functools.partialmethod(_after_step, "train")
+    on_test_batch_end = functools.partialmethod(_after_step, "test")
+    on_predict_batch_end = functools.partialmethod(_after_step, "predict")
+
+    def _run(
+        self, point: str, hook: str, *args: Any, stop: str | None = None, **kwargs: Any
+    ) -> None:
         """Call all callbacks, and agree on how to go on.
 
         `stop` is the attribute of the model by which they ask for an end, if it counts here.
         """
-        error = self._error_of(call)
+        error = self._error_of(hook, *args, **kwargs)
         wants_end = stop is not None and bool(getattr(self.model, stop))
         try:
             own = _RAISED if error else _STOP if wants_end else _GO_ON
@@ -143,53 +167,17 @@ class Lockstep(keras.callbacks.Callback):
         if stop is not None and of_all == _STOP:
             setattr(self.model, stop, True)
 
-    def _error_of(self, call: _Call) -> Exception | None:
-        """Return what a callback raised; errors that all ranks know already are passed on.
-
-        Where one tells of another rank, that rank has an error of its own, which it returns.
-        """
+    def _error_of(self, hook: str, *args: Any, **kwargs: Any) -> Exception | None:
+        """Return what a callback raised; errors that all ranks know already are passed on."""
         try:
             for callback in self.callbacks:
                 with folder_of_all_ranks(callback):
-                    call(callback)
-        except OtherRankError as error:
-            return error
+                    getattr(callback, hook)(*args, **kwargs)
         except Exception as error:
-            if cause_of(error) is not None:
+            if is_known_to_all(error):
                 raise
             return error
         return None
-
-
-def _before_step(kind: str) -> Callable[..., None]:
-    hook, point = f"on_{kind}_batch_begin", f"begin of {STEPS[kind]}"
-
-    def run(self: Lockstep, batch: int, logs: dict[str, Any] | None = None) -> None:
-        if kind == "train":
-            note_progress(self._epoch, batch + 1)
-        if self._at_batch_begin:
-            self._run(point, lambda one: getattr(one, hook)(batch, logs=logs))
-        else:
-            for callback in self.callbacks:  # those of Keras, which call no collective
-                getattr(callback, hook)(batch, logs=logs)
-
-    run.__doc__ = f"Run the callbacks before a {STEPS[kind]}. Collective, if any acts then."
-    return run
-
-
-def _after_step(kind: str) -> Callable[..., None]:
-    hook, point = f"on_{kind}_batch_end", f"end of {STEPS[kind]}"
-
-    def run(self: Lockstep, batch: int, logs: dict[str, Any] | None = None) -> None:
-        self._run(point, lambda one: getattr(one, hook)(batch, logs=logs), _STOPS[kind])
-
-    run.__doc__ = f"Run the callbacks after a {STEPS[kind]}, and agree on an end. Collective."
-    return run
-
-
-for _kind in STEPS:
-    setattr(Lockstep, f"on_{_kind}_batch_begin", _before_step(_kind))
-    setattr(Lockstep, f"on_{_kind}_batch_end", _after_step(_kind))
 
 
 def _raise_on_all_ranks(point: str, error: Exception | None) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import keras
 
-from tnt_keras.calls.current_call import on_one_rank
+from tnt_keras.calls.current_call import holding, on_one_rank
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.process.environment import settings
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size, is_master_rank
+from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger
 
 _Class = TypeVar("_Class")
 
@@ -27,17 +27,6 @@ _DECIDING = (
     keras.callbacks.TerminateOnNaN,
 )
 """They change the training or its end, which must be done alike on all ranks."""
-_VALIDATION = "val_"
-_HOOKS = tuple(
-    f"on_{phase}_{point}" for phase in ("train", "test", "predict") for point in ("begin", "end")
-)
-_HOOKS_OF_A_NUMBER = tuple(
-    f"on_{phase}_{point}"
-    for phase in ("epoch", "batch", "train_batch", "test_batch", "predict_batch")
-    for point in ("begin", "end")
-)
-"""They are given the number of an epoch or batch, too."""
-
 FILE_WRITERS = tuple(
     getattr(keras.callbacks, name)
     for name in ("CSVLogger", "RemoteMonitor", "OrbaxCheckpoint")
@@ -92,8 +81,7 @@ class Callback(keras.callbacks.Callback):
     ) -> None:
         super().__init__()
         _check(callback, aggregate_logs, run_on_all_ranks)
-        self.callback = callback
-        self.aggregate_logs = aggregate_logs
+        self.callback, self.aggregate_logs = callback, aggregate_logs
         self.run_on_all_ranks = run_on_all_ranks
         self._validation: dict[str, Any] = {}  # logs of this rank's samples
 
@@ -119,7 +107,7 @@ class Callback(keras.callbacks.Callback):
         if self.run_on_all_ranks:
             call()
         elif is_master_rank():
-            with on_one_rank.holding(type(self.callback).__name__):
+            with holding(on_one_rank, type(self.callback).__name__):
                 call()
 
     def _logs(self, hook: str, logs: Any) -> Any:
@@ -136,7 +124,7 @@ class Callback(keras.callbacks.Callback):
             return logs
         if hook.startswith("on_test"):
             own: dict[str, Any] = owner.own_logs.replace(logs, "test_step")
-            self._validation = {f"{_VALIDATION}{key}": value for key, value in own.items()}
+            self._validation = {f"val_{key}": value for key, value in own.items()}
             return own
         # Another callback may have evaluated since the validation.
         own_validation = {key: self._validation[key] for key in logs if key in self._validation}
@@ -144,21 +132,18 @@ class Callback(keras.callbacks.Callback):
 
 
 def _check(callback: Any, aggregate_logs: bool, run_on_all_ranks: bool) -> None:
+    name, decides = type(callback).__name__, isinstance(callback, _DECIDING)
     if not isinstance(callback, keras.callbacks.Callback):
-        raise TypeError(
-            f"`callback` must be a `keras.callbacks.Callback`. Received: {type(callback).__name__}."
-        )
-    name = type(callback).__name__
+        raise TypeError(f"`callback` must be a `keras.callbacks.Callback`. Received: {name}.")
     if isinstance(callback, Callback):
         raise ValueError(
             "`callback` is a `tnt.callbacks.Callback` already. Wrap the callback of Keras once."
         )
-    if isinstance(callback, _DECIDING) and not run_on_all_ranks:
+    if decides and not run_on_all_ranks:
         raise ValueError(
             f"{name} must run on all ranks, since it decides on the training of all of them. Leave "
             "run_on_all_ranks=False out."
         )
-    decides = isinstance(callback, _DECIDING)
     saves = isinstance(callback, keras.callbacks.ModelCheckpoint) and run_on_all_ranks
     if (decides or saves) and not aggregate_logs:
         raise ValueError(
@@ -171,26 +156,19 @@ def _hook(name: str) -> Callable[..., None]:
     def run(self: Callback, logs: Any = None) -> None:
         self._run(lambda: getattr(self.callback, name)(self._logs(name, logs)))
 
-    run.__doc__ = f"Call `{name}` of the callback, if it runs on this rank. Local."
-    return run
-
-
-def _hook_of_a_number(name: str) -> Callable[..., None]:
-    # Keras gives the logs by position at epochs, and by their name at batches.
-    by_name = "batch" in name
-
-    def run(self: Callback, number: int, logs: Any = None) -> None:
+    def run_numbered(self: Callback, number: int, logs: Any = None) -> None:
         hook, own = getattr(self.callback, name), self._logs(name, logs)
-        self._run(lambda: hook(number, logs=own) if by_name else hook(number, own))
+        # Keras gives the logs by position at epochs, and by their name at batches.
+        self._run(lambda: hook(number, logs=own) if "batch" in name else hook(number, own))
 
-    run.__doc__ = f"Call `{name}` of the callback, if it runs on this rank. Local."
-    return run
+    method = run_numbered if "epoch" in name or "batch" in name else run
+    method.__doc__ = f"Call `{name}` of the callback, if it runs on this rank. Local."
+    return method
 
 
-for _name in _HOOKS:
-    setattr(Callback, _name, _hook(_name))
-for _name in _HOOKS_OF_A_NUMBER:
-    setattr(Callback, _name, _hook_of_a_number(_name))
+for _name in vars(keras.callbacks.Callback):
+    if _name.startswith("on_"):
+        setattr(Callback, _name, _hook(_name))
 
 
 def run_on_master(cls: _Class) -> _Class:
@@ -235,11 +213,16 @@ def is_writer(callback: Any) -> bool:
     return not packages.isdisjoint(_LOGGER_PACKAGES)
 
 
+def unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
+    """Return the callback that a `tnt.callbacks.Callback` runs, or the given one. Local."""
+    return callback.callback if isinstance(callback, Callback) else callback
+
+
 def saves_on_all_ranks(callback: keras.callbacks.Callback) -> bool:
     """Return whether a callback, wrapped or not, calls `save`, which needs all ranks. Local."""
-    if isinstance(callback, Callback) and callback.run_on_all_ranks:
-        callback = callback.callback
-    return isinstance(callback, keras.callbacks.ModelCheckpoint)
+    if isinstance(callback, Callback) and not callback.run_on_all_ranks:
+        return False
+    return isinstance(unwrapped(callback), keras.callbacks.ModelCheckpoint)
 
 
 def check_checkpoints(of_ranks: Sequence[int]) -> None:
@@ -253,17 +236,14 @@ def check_checkpoints(of_ranks: Sequence[int]) -> None:
         )
 
 
-@contextlib.contextmanager
-def folder_of_all_ranks(callback: keras.callbacks.Callback) -> Iterator[None]:
-    """Let all ranks make the folder of a checkpoint at the same time. Local.
+def folder_of_all_ranks(callback: keras.callbacks.Callback) -> AbstractContextManager[None]:
+    """Let all ranks make the folder of a checkpoint at the same time, in a with-block. Local.
 
     Keras looks whether it exists and then makes it; in between, another rank may have done so.
     """
     if not saves_on_all_ranks(callback):
-        yield
-        return
-    with replaced(os, "makedirs", functools.partial(os.makedirs, exist_ok=True)):
-        yield
+        return contextlib.nullcontext()
+    return replaced(os, "makedirs", functools.partial(os.makedirs, exist_ok=True))
 
 
 class TensorBoardOfRank(Callback):
@@ -277,7 +257,7 @@ class TensorBoardOfRank(Callback):
         super().set_model(model)
 
     def _run(self, call: Callable[[], None]) -> None:
-        with on_one_rank.holding(type(self.callback).__name__):
+        with holding(on_one_rank, type(self.callback).__name__):
             call()
 
 

@@ -15,15 +15,15 @@ import itertools
 import json
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import tnt_comm
-from tnt_keras.calls.current_call import Scoped
-from tnt_keras.calls.errors import DifferentInputError, OtherRankError
+from tnt_keras.calls.current_call import holding
+from tnt_keras.calls.errors import OtherRankError, of_all_ranks
 from tnt_keras.calls.messages import allgather, before_next
 from tnt_keras.calls.together import error_of, told
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, is_master_rank, logger
 
 _DIGEST_BYTES = hashlib.sha1(usedforsecurity=False).digest_size
 _FAILED = bytes(_DIGEST_BYTES)  # in the place of a digest
@@ -40,8 +40,8 @@ def require_same(
     """Make sure that values are the same on all ranks, one by one in their order. Collective.
 
     `values` are texts, or digests as bytes, by names that errors show; or texts without names.
-    Ranks may have other names, and other numbers of them. A difference is a `DifferentInputError`
-    on all ranks, "Rank 1: {claim}: {name} is 2 on rank 0 and 3 on rank 1. {remedy}", or a warning
+    Ranks may have other names, and other numbers of them. A difference is a `ValueError` on all
+    ranks, "Rank 1: {claim}: {name} is 2 on rank 0 and 3 on rank 1. {remedy}", or a warning
     if not `is_error`. `cause` finds a sentence for its begin, on all ranks, perhaps with messages.
     """
     group = _Group(claim, values, remedy, is_error, cause)
@@ -74,7 +74,7 @@ def compared_at_once(label: str, *, after_building: bool = False) -> Iterator[No
         yield
         return
     collected = _Collected(label, after_building)
-    with _collected.holding(collected), before_next.holding(collected.compare_rest):
+    with holding(_collected, collected), holding(before_next, collected.compare_rest):
         try:
             yield
         except (tnt_comm.CommError, OtherRankError):
@@ -86,20 +86,12 @@ def compared_at_once(label: str, *, after_building: bool = False) -> Iterator[No
         collected.compare_rest()
 
 
-@dataclasses.dataclass(frozen=True)
-class Difference:
-    """The first place at which lists of ranks differ."""
-
-    index: int
-    ranks: list[int]  # at least one
-
-
-def first_difference(of_ranks: Sequence[Sequence[Any]]) -> Difference | None:
-    """Return where lists of ranks, of any lengths, first differ from the master's. Pure."""
+def first_difference(of_ranks: Sequence[Sequence[Any]]) -> tuple[int, list[int]] | None:
+    """Return at what index lists, of any lengths, first differ from the master's, and which do."""
     for index, entries in enumerate(itertools.zip_longest(*of_ranks)):
         ranks = [rank for rank, entry in enumerate(entries) if entry != entries[MASTER_RANK]]
         if ranks:
-            return Difference(index, ranks)
+            return index, ranks
     return None
 
 
@@ -127,13 +119,13 @@ class _Group:
         if difference is None:
             return
         begin = f"Rank {get_rank()}: {self.cause()} {self.claim}".replace("  ", " ")
-        text = f"{begin}: {self._shown(difference, of_ranks)}. {self.remedy}"
+        text = f"{begin}: {self._shown(*difference, of_ranks)}. {self.remedy}"
         if self.is_error:
-            raise DifferentInputError(text)
+            raise of_all_ranks(ValueError(text))
         logger.warning("%s", text)
 
-    def _shown(self, difference: Difference, of_ranks: Sequence[Sequence[str]]) -> str:
-        index, rank = difference.index, difference.ranks[0]
+    def _shown(self, index: int, ranks: Sequence[int], of_ranks: Sequence[Sequence[str]]) -> str:
+        rank = ranks[0]
         masters, other = (
             of_ranks[each][index] if index < len(of_ranks[each]) else "nothing more"
             for each in (MASTER_RANK, rank)
@@ -143,7 +135,7 @@ class _Group:
         names = list(self.values)
         name = names[index] if index < len(names) else f"number {index + 1}"
         if isinstance(self.values.get(name), bytes):
-            return f"{name} of ranks {difference.ranks} differ from those of rank {MASTER_RANK}"
+            return f"{name} of ranks {ranks} differ from those of rank {MASTER_RANK}"
         return f"{name} is {masters} on rank {MASTER_RANK} and {other} on rank {rank}"
 
 
@@ -182,11 +174,11 @@ class _Collected:
 
     def _gather(self, label: str, message: bytes) -> list[bytes]:
         may_be_late, self.was_sent = self.after_building and not self.was_sent, True
-        with before_next.holding(None):
+        with holding(before_next, None):
             return allgather(label, message, after_building=may_be_late)
 
 
-_collected: Scoped[_Collected] = Scoped("tnt_collected")
+_collected: ContextVar[_Collected | None] = ContextVar("tnt_collected", default=None)
 
 
 def _tell_differences(groups: Sequence[_Group], of_ranks: Sequence[Sequence[Any]]) -> None:
@@ -195,9 +187,11 @@ def _tell_differences(groups: Sequence[_Group], of_ranks: Sequence[Sequence[Any]
         claims = [[None] if entry is None else entry[:2] for entry in entries]
         other = next((rank for rank, each in enumerate(claims) if each != claims[0]), None)
         if other is not None:
-            raise DifferentInputError(
-                f"Rank {get_rank()}: ranks compare different things: {claims[0][0]!r} on rank "
-                f"{MASTER_RANK} and {claims[other][0]!r} on rank {other}. All ranks must run the "
-                "same program with the same arguments."
+            raise of_all_ranks(
+                ValueError(
+                    f"Rank {get_rank()}: ranks compare different things: {claims[0][0]!r} on rank "
+                    f"{MASTER_RANK} and {claims[other][0]!r} on rank {other}. All ranks must run "
+                    "the same program with the same arguments."
+                )
             )
         groups[index].tell([entry[-1] for entry in entries])

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import tnt_comm
-from tnt_keras.calls.current_call import Call, on_one_rank, running, user_frames_of
+from tnt_keras.calls.current_call import Call, note_failure, on_one_rank, running, user_frames_of
 from tnt_keras.calls.errors import cause_of, with_text
-from tnt_keras.calls.failed_call import note_failure
 from tnt_keras.calls.messages import barrier
 from tnt_keras.process.framework import check_no_strategy
 from tnt_keras.process.rank import get_rank, get_size
@@ -34,12 +33,14 @@ def collective_call(
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             check_no_strategy(name)
-            if get_size() == 1:
-                return method(*args, **kwargs)
             who = on_one_rank.get()
-            if who is not None:
-                if not is_local_alone:
-                    raise RuntimeError(_error_of_alone(name, who))
+            if get_size() > 1 and who is not None and not is_local_alone:
+                raise RuntimeError(
+                    f"Rank {get_rank()}: `{name}` needs all ranks, and {who}, which calls it, runs "
+                    "on this one alone: give a callback that computes with the model plain, or as "
+                    "`tnt.callbacks.Callback(callback)`."
+                )
+            if get_size() == 1 or who is not None:
                 return method(*args, **kwargs)
             handled = sys.exc_info()[1]  # such as in a `finally` of the script
             with running(name) as this, only_in_this_thread(this.name, this.caller):
@@ -60,20 +61,10 @@ def collective_call(
     return decorate
 
 
-def _error_of_alone(name: str, who: str) -> str:
-    return (
-        f"Rank {get_rank()}: `{name}` needs all ranks, and {who}, which calls it, runs on this one "
-        "alone: give a callback that computes with the model plain, or as "
-        "`tnt.callbacks.Callback(callback)`."
-    )
-
-
 def _error_for_user(error: Exception, call: Call) -> Exception | None:
     """Return the error to raise instead; None for an error of the user's own code."""
-    if error is call.reported:
-        reported = error
-    else:
-        cause = cause_of(error)
+    cause, reported = cause_of(error), error
+    if error is not call.reported:
         if cause is None:
             return None
         reported = with_text(cause, f"{call.caller}: {call.name}: {cause}")

@@ -1,22 +1,38 @@
-"""The public call that is running on this rank, the user's line, and what runs on it alone.
+"""The public call that is running on this rank, the user's line, and what follows its failure.
 
 All messages of a call carry its name, so that ranks in different calls do not mix them up.
+
+If a call raised on all ranks and the script catches it, ranks go on together. If it raised on some,
+such as for their samples only, the others wait for them in it. So before its next message a rank
+whose call has failed enters a barrier that only such ranks enter. Ranks in another call are a
+mismatch at once; for those that stay in the failed one there is a deadline, after which all end
+with the error.
+
+An operation that runs on one rank alone, such as `tf.py_function`, cannot have failed on others, so
+that rank ends their wait at once.
 """
 
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import dataclasses
 import os
 import sys
 import types
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from contextvars import ContextVar
+from typing import TypeVar
 
-from tnt_comm.failure import printable
+import tnt_comm
+from tnt_comm.failure import one_line, printable
+from tnt_keras.process.rank import get_rank
 
 _Value = TypeVar("_Value")
+
+PATIENCE_S = 60.0
+"""How long other ranks may take to fail as well: compiling a step may take that long."""
+
+_AT_ONCE_S = 1e-3
 
 
 @dataclasses.dataclass
@@ -27,41 +43,22 @@ class Call:
     caller: str  # the user's line: "train.py:31"
     outer: Call | None = None
     reported: Exception | None = None  # the error, complete for the user, that ended a call inside
-    _labels: dict[str, str] = dataclasses.field(default_factory=dict)
-
-    def label(self, purpose: str) -> str:
-        """Return the label of a message, "fit: end of training step"; composed once. Local."""
-        label = self._labels.get(purpose)
-        if label is None:
-            label = self._labels[purpose] = f"{self.name}: {purpose}"
-        return label
 
 
-class Scoped(Generic[_Value]):
-    """A value that holds in a with-block, for what this thread does in it."""
+_current: ContextVar[Call | None] = ContextVar("tnt_call", default=None)
 
-    def __init__(self, name: str) -> None:
-        self._variable: contextvars.ContextVar[_Value | None]
-        self._variable = contextvars.ContextVar(name, default=None)
-
-    def get(self) -> _Value | None:
-        """Return the value of the innermost block, None outside of all. Local."""
-        return self._variable.get()
-
-    @contextlib.contextmanager
-    def holding(self, value: _Value | None) -> Iterator[None]:
-        """Hold a value in a with-block. Local."""
-        token = self._variable.set(value)
-        try:
-            yield
-        finally:
-            self._variable.reset(token)
-
-
-_current: Scoped[Call] = Scoped("tnt_call")
-
-on_one_rank: Scoped[str] = Scoped("tnt_on_one_rank")
+on_one_rank: ContextVar[str | None] = ContextVar("tnt_on_one_rank", default=None)
 """The name of what runs on this rank without the others, None if all ranks take part."""
+
+
+@contextlib.contextmanager
+def holding(variable: ContextVar[_Value | None], value: _Value | None) -> Iterator[None]:
+    """Give a variable a value in a with-block, for what this thread does in it. Local."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 def current_call() -> Call | None:
@@ -74,7 +71,7 @@ def running(method: str) -> Iterator[Call]:
     """Make a call the current one inside a with-block. Local."""
     outer = _current.get()
     call = Call(method if outer is None else f"{outer.name} > {method}", user_line(), outer)
-    with _current.holding(call):
+    with holding(_current, call):
         yield call
 
 
@@ -99,20 +96,61 @@ def user_line() -> str:
 
 def user_frames_of(traceback: types.TracebackType | None) -> types.TracebackType | None:
     """Return a traceback without the frames of Keras, TensorFlow and ours. Local."""
-    kept = None
-    for entry in reversed(_entries(traceback)):
+    entries, kept = [], None
+    while traceback is not None:
+        entries.append(traceback)
+        traceback = traceback.tb_next
+    for entry in reversed(entries):
         if _package(entry.tb_frame) not in _NOT_THE_USER:
             kept = types.TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept
 
 
-def _entries(traceback: types.TracebackType | None) -> list[types.TracebackType]:
-    entries = []
-    while traceback is not None:
-        entries.append(traceback)
-        traceback = traceback.tb_next
-    return entries
-
-
 def _package(frame: types.FrameType) -> str:
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+_failed: list[tuple[Call, str, str]] = []  # at most one: collective calls are made in one thread
+
+
+def note_failure(call: Call, error: Exception) -> None:
+    """Remember class and text of an error of a call that left communication intact. Local."""
+    _failed[:] = [(call, type(error).__name__, _message_of(error))]
+
+
+def give_up(error: Exception) -> None:
+    """End the wait of others for this rank, which failed alone, and all communication. Local."""
+    call = current_call()
+    name, caller = ("step", "") if call is None else (call.name, call.caller)
+    cause = _message_of(error)
+    with contextlib.suppress(tnt_comm.CommError):  # which is what the others get
+        tnt_comm.barrier(_AT_ONCE_S, label=f"{name}: after an error", caller=f"{caller} ({cause})")
+
+
+def settle_failure() -> None:
+    """Make sure that the call which failed on this rank has failed on all. Collective if it did."""
+    if not _failed:
+        return
+    call, kind, message = _failed.pop()
+    try:  # in a label few words have room
+        label, caller = f"{call.name}: after an error", f"{call.caller} ({kind})"
+        tnt_comm.barrier(PATIENCE_S, label=label, caller=caller)
+    except tnt_comm.CommTimeoutError as error:
+        raise tnt_comm.CommTimeoutError(
+            f"rank {get_rank()}: {call.name} from {call.caller} has failed on this rank and not on "
+            f"all, so that others wait for it: {kind}: {message}. Let such an error end the rank "
+            f"instead of going on. ({error})"
+        ) from None
+    except tnt_comm.PeerLostError as error:
+        from tnt_keras.calls.errors import with_text  # it imports TensorFlow, which a rank may lack
+
+        raise with_text(
+            error,
+            f"{error} (On this rank, {call.name} from {call.caller} had failed before: {kind}: "
+            f"{message}. If it failed on some ranks only, that is why others have ended: let such "
+            "an error end the rank instead of going on.)",
+        ) from None
+
+
+def _message_of(error: Exception) -> str:
+    return one_line(error).partition(": ")[2][:300]

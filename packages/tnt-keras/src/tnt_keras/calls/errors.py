@@ -15,14 +15,6 @@ import tnt_comm
 from tnt_comm.failure import cause_rank
 
 
-class DifferentInputError(ValueError):
-    """Ranks were given different arguments, models or data."""
-
-
-class DifferentWeightsError(RuntimeError):
-    """Ranks hold different weights."""
-
-
 class OtherRankError(Exception):
     """Another rank has failed, `cause_rank`; the text says why. Made by `of_other_rank`."""
 
@@ -39,6 +31,17 @@ def of_other_rank(kind: type[Exception], rank: int, message: str) -> OtherRankEr
     error = _class_of_other_rank(kind)(message)  # type: ignore[arg-type]  # a class has a hash
     error.cause_rank = rank
     return error
+
+
+def of_all_ranks(error: Exception) -> Exception:
+    """Mark an error that all ranks raise now: the call that raises it goes before its text."""
+    error.is_of_all_ranks = True  # type: ignore[attr-defined]
+    return error
+
+
+def is_known_to_all(error: Exception) -> bool:
+    """Return whether all ranks raise an error, not only this one, nor one about another rank."""
+    return not isinstance(error, OtherRankError) and cause_of(error) is not None
 
 
 def with_text(error: Exception, text: str) -> Exception:
@@ -74,16 +77,15 @@ _FAILED_CHECK = re.compile(rf"assertion failed: \[{MARK_OF_CHECKS}(.*?)\]", re.D
 
 def cause_of(error: Exception) -> Exception | None:
     """Return the cause as an error of tnt-comm or Python; None if it is the user's own. Pure."""
-    if isinstance(error, (tnt_comm.CommError, OtherRankError)):
+    is_told = isinstance(error, (tnt_comm.CommError, OtherRankError))
+    if is_told or hasattr(error, "is_of_all_ranks"):
         return error
-    if isinstance(error, DifferentInputError):
-        return ValueError(str(error))
-    if isinstance(error, DifferentWeightsError):
-        return RuntimeError(str(error))
-    failed = _FAILED_CHECK.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    if not isinstance(error, tf.errors.OpError):
+        return None
+    failed = _FAILED_CHECK.search(str(error))
     if failed is not None:
         return ValueError(failed.group(1))
-    found = _CAUSE.search(str(error)) if isinstance(error, tf.errors.OpError) else None
+    found = _CAUSE.search(str(error))
     if found is None:
         return None
     name, text = found.groups()

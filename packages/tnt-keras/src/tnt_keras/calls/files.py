@@ -9,7 +9,7 @@ import os
 import pathlib
 import tempfile
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,16 +37,16 @@ def write_atomically(
     where all are moved: neither a reader nor a run that is killed leaves half a file. A callback
     that runs on this rank alone writes without the others.
     """
-    path = pathlib.Path(path)
-    if on_one_rank.get() is not None:
-        write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
-        return
+    path, is_alone = pathlib.Path(path), on_one_rank.get() is not None
 
     def write_if_asked() -> None:
-        if on_all_ranks or is_master_rank():
+        if on_all_ranks or is_alone or is_master_rank():
             write_here(path, write_to, overwrite=overwrite, makes_folders=makes_folders)
 
-    together("write", write_if_asked, subject=os.fspath(path))
+    if is_alone:
+        write_if_asked()
+    else:
+        together("write", write_if_asked, subject=str(path))
 
 
 def write_here(
@@ -114,7 +114,10 @@ def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
         return together("read", lambda: read(path), subject=subject)
 
     def found() -> bytes:
-        return json.dumps([pathlib.Path(path).name, _masters_files(path, read)]).encode()
+        if is_master_rank() and not os.path.exists(path):
+            read(path)  # its error says what is missing
+        files = _files_of(path) if is_master_rank() else []
+        return json.dumps([pathlib.Path(path).name, files]).encode()
 
     of_ranks = gather("files of the master", found, f"could not read {subject}")
     name, described = json.loads(of_ranks[MASTER_RANK])
@@ -122,15 +125,23 @@ def read_from_master(path: _Path, read: Callable[[_Path], _Result]) -> _Result:
     sees = _sees(path, files)
     if all(map(ord, allgather("whether the files are seen", bytes([sees])))):
         return together("read", lambda: read(path), subject=subject)
-    with _Transfer(path, makes_copy=not sees) as transfer:
+    folder = None
+    errors: list[OSError] = []  # kept until all bytes are exchanged: others wait for this rank
+    with contextlib.ExitStack() as stack:
+        if not sees:
+            with _kept(errors):
+                copies = tempfile.TemporaryDirectory(prefix="tarantella-")
+                folder = pathlib.Path(stack.enter_context(copies))
         for file in files:
-            transfer.exchange(file)
-        return together(
-            "read",
-            lambda: read(transfer.readable_path(name)),
-            subject=subject,
-            knows_more=None if sees else MASTER_RANK,  # a copy of the master's
-        )
+            _exchange(file, pathlib.Path(path).parent, folder, errors)
+
+        def read_here() -> _Result:
+            if errors:
+                raise errors[0]
+            return read(pathlib.Path(path) if folder is None else folder / name)
+
+        knows_more = None if sees else MASTER_RANK  # a copy of the master's
+        return together("read", read_here, subject=subject, knows_more=knows_more)
 
 
 class _File(NamedTuple):
@@ -142,79 +153,35 @@ class _File(NamedTuple):
     modified_ns: int
 
 
-class _Transfer:
-    """Copies of the master's files on ranks that do not see them; removed at the end.
-
-    An error is kept until all ranks have exchanged all bytes, since others wait for this one.
-    """
-
-    def __init__(self, path: _Path, *, makes_copy: bool) -> None:
-        self._path = pathlib.Path(path)
-        self._makes_copy = makes_copy
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._error: OSError | None = None
-
-    def __enter__(self) -> _Transfer:
-        """Make a folder for the copies."""
-        if self._makes_copy:
-            with self._keeping_errors():
-                self._folder = tempfile.TemporaryDirectory(prefix="tarantella-")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Remove the copies."""
-        if self._folder is not None:
-            self._folder.cleanup()
-
-    def exchange(self, file: _File) -> None:
-        """Send a file from the master rank to all others. Collective."""
-        self._write(file, b"")  # files may be empty
-        for begin in range(0, file.num_bytes, _PIECE_BYTES):
-            piece = np.zeros(min(_PIECE_BYTES, file.num_bytes - begin), np.uint8)
-            if is_master_rank():
-                self._read(file, begin, piece)
-            self._write(file, broadcast("bytes of a file", [piece])[0].tobytes())
-
-    def readable_path(self, name: str) -> pathlib.Path:
-        """Return where this rank reads the master's file; raise what went wrong before. Local."""
-        if self._error is not None:
-            raise self._error
-        return self._path if self._folder is None else self._target(name)
-
-    def _target(self, name: str) -> pathlib.Path:
-        assert self._folder is not None
-        return pathlib.Path(self._folder.name) / name
-
-    def _read(self, file: _File, begin: int, piece: np.ndarray[Any, Any]) -> None:
-        with self._keeping_errors(), open(self._path.parent / file.name, "rb") as stream:
-            stream.seek(begin)
-            if stream.readinto(piece.data) != len(piece):
-                raise OSError(f"{self._path.parent / file.name} was changed while it was read.")
-
-    def _write(self, file: _File, piece: bytes) -> None:
-        if self._folder is None or self._error is not None:
-            return
-        with self._keeping_errors():
-            target = self._target(file.name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with open(target, "ab") as stream:
-                stream.write(piece)
-
-    @contextlib.contextmanager
-    def _keeping_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            self._error = self._error or error
+@contextlib.contextmanager
+def _kept(errors: list[OSError]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        errors.append(error)
 
 
-def _masters_files(path: _Path, read: Callable[[_Path], Any]) -> list[_File]:
-    """Return, on the master, the files that are read; a missing one is an error of the reader."""
-    if not is_master_rank():
-        return []
-    if not os.path.exists(path):
-        read(path)
-    return _files_of(path)
+def _exchange(
+    file: _File, source: pathlib.Path, folder: pathlib.Path | None, errors: list[OSError]
+) -> None:
+    """Send a file from the master rank to all others, which write it to a folder. Collective."""
+
+    def write(piece: bytes) -> None:
+        if folder is not None and not errors:
+            with _kept(errors):
+                (folder / file.name).parent.mkdir(parents=True, exist_ok=True)
+                with open(folder / file.name, "ab") as stream:
+                    stream.write(piece)
+
+    write(b"")  # files may be empty
+    for begin in range(0, file.num_bytes, _PIECE_BYTES):
+        piece = np.zeros(min(_PIECE_BYTES, file.num_bytes - begin), np.uint8)
+        if is_master_rank():
+            with _kept(errors), open(source / file.name, "rb") as stream:
+                stream.seek(begin)
+                if stream.readinto(piece.data) != len(piece):
+                    raise OSError(f"{source / file.name} was changed while it was read.")
+        write(broadcast("bytes of a file", [piece])[0].tobytes())
 
 
 def _files_of(path: _Path) -> list[_File]:
@@ -228,12 +195,8 @@ def _files_of(path: _Path) -> list[_File]:
         shards = json.loads(path.read_text())["weight_map"].values()
         of_shards = {name for shard in shards for name in np.atleast_1d(shard).tolist()}
         names += sorted(path.with_name(name).name for name in of_shards)  # no other folders
-    return [_describe(path.parent, name) for name in names]
-
-
-def _describe(folder: pathlib.Path, name: str) -> _File:
-    status = os.stat(folder / name)
-    return _File(name, status.st_size, status.st_ino, status.st_mtime_ns)
+    described = ((name, os.stat(path.parent / name)) for name in names)
+    return [_File(name, s.st_size, s.st_ino, s.st_mtime_ns) for name, s in described]
 
 
 def _sees(path: _Path, files: list[_File]) -> bool:

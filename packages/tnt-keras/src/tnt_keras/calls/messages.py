@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import Scoped, current_call, user_line
-from tnt_keras.calls.failed_call import settle_failure
+from tnt_keras.calls.current_call import current_call, settle_failure, user_line
 from tnt_keras.process.rank import MASTER_RANK
 
 _BUILDING_S = 120.0
@@ -24,7 +24,7 @@ _MESSAGE_BYTES = 16 << 20
 
 _Array: TypeAlias = "np.ndarray[Any, Any]"
 
-before_next: Scoped[Callable[[], None]] = Scoped("tnt_before_next")
+before_next: ContextVar[Callable[[], None] | None] = ContextVar("tnt_before_next", default=None)
 """What all ranks do before the next message of a call: compare what was collected."""
 
 
@@ -71,8 +71,13 @@ def broadcast(name: str, arrays: Sequence[_Array]) -> list[_Array]:
     They travel together, as bytes of this rank's dtypes and shapes, since not every dtype of
     TensorFlow can be sent.
     """
+    groups: list[list[_Array]] = [[]]
+    for array in arrays:  # one that is larger than a message travels alone
+        if groups[-1] and sum(each.nbytes for each in (*groups[-1], array)) > _MESSAGE_BYTES:
+            groups.append([])
+        groups[-1].append(array)
     received: list[_Array] = []
-    for group in _grouped(arrays):
+    for group in filter(None, groups):
         own = b"".join(np.ascontiguousarray(array).tobytes() for array in group)
         label, caller = _label(name)
         raw = np.frombuffer(own, np.uint8)
@@ -83,18 +88,6 @@ def broadcast(name: str, arrays: Sequence[_Array]) -> list[_Array]:
             received.append(part.reshape(array.shape))
             begin += array.nbytes
     return received
-
-
-def _grouped(arrays: Sequence[_Array]) -> Iterator[list[_Array]]:
-    """Yield arrays that travel together: in the memory of a message, or a larger one alone."""
-    group: list[_Array] = []
-    for array in arrays:
-        if group and sum(each.nbytes for each in group) + array.nbytes > _MESSAGE_BYTES:
-            yield group
-            group = []
-        group.append(array)
-    if group:
-        yield group
 
 
 def scatter(name: str, parts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -111,4 +104,4 @@ def _label(name: str) -> tuple[str, str]:
     if prepare is not None:
         prepare()
     call = current_call()
-    return (name, user_line()) if call is None else (call.label(name), call.caller)
+    return (name, user_line()) if call is None else (f"{call.name}: {name}", call.caller)

@@ -1,18 +1,78 @@
-"""What all graphs of one step exchange values by: reducers and gatherers of tnt-comm, shared."""
+"""What graphs exchange values by: reducers and gatherers of tnt-comm, shared, and their fusion.
+
+Tensors share buckets, and may be rounded while they travel.
+"""
 
 from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeAlias
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.exchange import ops
-from tnt_keras.exchange.fusion import Fusion, announce, gradient_fusion
-from tnt_keras.exchange.values import ExchangedValue
+from tnt_keras.exchange.exchange_plan import ExchangedValue
+from tnt_keras.process.environment import settings
+from tnt_keras.process.rank import logger
+
+
+@dataclasses.dataclass(frozen=True)
+class Fusion:
+    """How tensors share buckets and travel; by default, everything of one dtype together."""
+
+    threshold_bytes: int = 2**62  # least size of a bucket; 0: no fusion
+    wire_dtype: str | None = None  # of float32 tensors while they travel
+
+
+@functools.cache
+def gradient_fusion() -> Fusion:
+    """Return how gradients are fused, measured if asked for. Collective when called first."""
+    threshold_bytes = settings().fusion_threshold_bytes
+    if threshold_bytes is None:
+        link = tnt_comm.measure_link()
+        threshold_bytes = tnt_comm.fusion_threshold_for(link)
+        logger.info("%s", describe_choice(threshold_bytes, link))
+    wire_dtype = settings().wire_dtype
+    if wire_dtype is not None:
+        effect = tnt_comm.measure_wire_effect(wire_dtype)
+        logger.info("%s", describe_effect(wire_dtype, effect))
+    return Fusion(threshold_bytes, wire_dtype)
+
+
+def describe_choice(threshold_bytes: int, link: tnt_comm.Link) -> str:
+    """Return the line that announces an automatic threshold. Pure."""
+    return (
+        f"fusion threshold auto: {threshold_bytes // 1024} kB (latency "
+        f"{link.latency_s * 1e6:.0f} us, bandwidth {link.bytes_per_s / 1e9:.2g} GB/s)"
+    )
+
+
+def describe_effect(wire_dtype: str, effect: tnt_comm.WireEffect) -> str:
+    """Return the line that says what compression was measured to do. Pure."""
+    return (
+        f"wire dtype {wire_dtype}: 4 MiB of float32 are summed in "
+        f"{effect.compressed_s * 1e3:.2g} ms instead of {effect.plain_s * 1e3:.2g} ms, with a "
+        f"relative error of {effect.relative_error:.1e}"
+    )
+
+
+def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
+    """Log what compression does to the tensors of a plan, if there is any. Local."""
+    if plan.wire_dtype is None:
+        return
+    full = sum(bucket.num_bytes for bucket in plan.buckets) / 1e6
+    sent = sum(bucket.num_wire_bytes for bucket in plan.buckets) / 1e6
+    text = "%s travel as %s: %.3g MB instead of %.3g MB per rank and step"
+    logger.info(text, name, plan.wire_dtype, sent, full)
+    if plan.wire_dtype == "float16":
+        logger.warning(
+            "TNT_WIRE_DTYPE=float16: gradients and their sums over ranks become infinite beyond "
+            "65504 and lose bits below 6e-5. bfloat16 has the range of float32."
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,19 +89,7 @@ class Summand:
         return self.dtype, self.num_elements
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class _PlannedReducer:
-    """A reducer, and what its tensors were made for, in the order of its plan."""
-
-    reducer: tnt_comm.GradientReducer
-    summands: tuple[Summand, ...]
-
-
-_Sizes: TypeAlias = tuple[tuple[str, int], ...]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Place:
+class Place(NamedTuple):
     """One of the tensors of a reducer."""
 
     reducer: tnt_comm.GradientReducer
@@ -67,7 +115,8 @@ class SharedReducers:
         self._choose_fusion = choose_fusion
         self._phase = phase
         self._are_alike = are_alike
-        self._reducers: dict[_Sizes, _PlannedReducer] = {}
+        # By dtypes and sizes; each with what it was made for.
+        self._reducers: dict[Hashable, tuple[tnt_comm.GradientReducer, Sequence[Summand]]] = {}
 
     def places(self, summands: Sequence[Summand]) -> list[Place]:
         """Return a place for each summand, all in one reducer. Collective unless there is one.
@@ -76,15 +125,15 @@ class SharedReducers:
         """
         if not summands:
             return []
-        sizes = _sizes(summands)
+        sizes = tuple(sorted(summand.kind for summand in summands))
         if sizes not in self._reducers:
             # A plan fills its buckets from the end.
-            self._reducers[sizes] = self._make(summands[::-1])
-        planned = self._reducers[sizes]
-        ids = assigned(planned.summands[::-1], summands, by_name=not self._are_alike)
-        return [Place(planned.reducer, len(ids) - 1 - index) for index in ids]
+            self._reducers[sizes] = self._make(summands[::-1]), summands
+        reducer, made_for = self._reducers[sizes]
+        ids = assigned(made_for, summands, by_name=not self._are_alike)
+        return [Place(reducer, len(ids) - 1 - index) for index in ids]
 
-    def _make(self, summands: Sequence[Summand]) -> _PlannedReducer:
+    def _make(self, summands: Sequence[Summand]) -> tnt_comm.GradientReducer:
         fusion = self._choose_fusion()
         alike = ", or one like it" if self._are_alike else ""
         specs = [
@@ -93,8 +142,7 @@ class SharedReducers:
         ]
         plan = tnt_comm.FusionPlan(specs, fusion.threshold_bytes, fusion.wire_dtype)
         announce(self._name, plan)
-        reducer = tnt_comm.GradientReducer(plan, name=self._name, phase=self._phase)
-        return _PlannedReducer(reducer, tuple(summands))
+        return tnt_comm.GradientReducer(plan, name=self._name, phase=self._phase)
 
 
 class SharedGatherers:
@@ -116,27 +164,17 @@ def assigned(places: Sequence[Summand], summands: Sequence[Summand], *, by_name:
 
     `by_name`: a summand gets the place that was made for its name, which ranks must have alike.
     """
-    with_name = _grouped(range(len(places) if by_name else 0), lambda index: places[index])
-    ids = [with_name[each].popleft() if with_name[each] else None for each in summands]
-    free = set(range(len(places))) - set(ids)
-    of_kind = _grouped(sorted(free), lambda index: places[index].kind)
+    with_name: dict[Any, list[int]] = collections.defaultdict(list)
+    for index in reversed(range(len(places) if by_name else 0)):
+        with_name[places[index]].append(index)
+    ids = [with_name[each].pop() if with_name[each] else None for each in summands]
+    of_kind: dict[Any, list[int]] = collections.defaultdict(list)
+    for index in sorted(set(range(len(places))) - set(ids), reverse=True):
+        of_kind[places[index].kind].append(index)
     return [
-        of_kind[summand.kind].popleft() if index is None else index
+        of_kind[summand.kind].pop() if index is None else index
         for index, summand in zip(ids, summands, strict=True)
     ]
-
-
-def _grouped(
-    indices: Iterable[int], key: Callable[[int], Hashable]
-) -> dict[Any, collections.deque[int]]:
-    groups: dict[Any, collections.deque[int]] = collections.defaultdict(collections.deque)
-    for index in indices:
-        groups[key(index)].append(index)
-    return groups
-
-
-def _sizes(summands: Sequence[Summand]) -> _Sizes:
-    return tuple(sorted(summand.kind for summand in summands))
 
 
 Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
@@ -147,8 +185,7 @@ class Part:
     """A value that all ranks exchange.
 
     `start`, given 1 as `ops.variable_of_one` holds it, returns the token of the start and what
-    waits. That, given the barrier, returns the token of the finish and the result. Each is called
-    once.
+    waits. That, given the barrier, returns the token of the finish and the result.
     """
 
     owner: Hashable  # begins nothing new for this value before it has finished
@@ -168,58 +205,25 @@ class ExchangeChannels:
     def parts(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
     ) -> dict[ExchangedValue, Part]:
-        """Return what starts at once: planned sums and rows. Collective unless all is there.
-
-        `names` are for messages, the same on all ranks.
-        """
+        """Return what starts at once: planned sums and rows. Collective unless all is there."""
         summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
         summands = {self._updates: {}, self._totals: {}}
         for value, name in zip(values, names, strict=True):
             if value.is_planned:
-                travelling = value.form.value
-                summand = Summand(name, travelling.dtype.name, travelling.shape.num_elements())
+                form = value.form.value
                 reducers = self._updates if value.request.is_update else self._totals
-                summands[reducers][value] = summand
-        parts: dict[ExchangedValue, Part] = {}
-        for reducers, of_reducers in summands.items():
-            places = reducers.places(list(of_reducers.values()))
-            for value, place in zip(of_reducers, places, strict=True):
-                parts[value] = _sum(value.form.value, place)
+                summands[reducers][value] = Summand(
+                    name, form.dtype.name, form.shape.num_elements()
+                )
+        parts = {
+            value: _sum(value.form.value, place)
+            for reducers, own in summands.items()
+            for value, place in zip(own, reducers.places(list(own.values())), strict=True)
+        }
         gathered = [value for value in values if value.is_gathered]
         for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
             parts[value] = _gathered(value, gatherer)
         return parts
-
-
-class StepChannels:
-    """What all graphs of one step exchange values by: its shapes of the batch follow one another.
-
-    Sums that reach an optimizer's update are fused, and rounded while they travel, as the user
-    wants; all others of an exchange are one bucket for each dtype, and never rounded. The last
-    exchange of a graph has objects of its own, since its sums start before others are finished.
-
-    Graphs refer to these objects by number: they can run as long as this object lives, no longer.
-    """
-
-    def __init__(self, title: str) -> None:
-        ops.variable_of_one()
-        self.at_end = ExchangeChannels(
-            SharedReducers("values at the end of the step"),
-            SharedGatherers("rows at the end of the step"),
-            SharedReducers("gradients", gradient_fusion, "backpropagation"),
-        )
-        self.inside = ExchangeChannels(
-            SharedReducers("values inside of the step", are_alike=True),
-            SharedGatherers("rows inside of the step"),
-        )
-        self.in_control_flow = SharedGatherers("rows in branches and loops of the step")
-        self._title = title
-        self._num_graphs = 0
-
-    def next_graph(self) -> str:
-        """Return the title of a graph that is going to be traced, such as "train_step 2". Local."""
-        self._num_graphs += 1
-        return f"{self._title} {self._num_graphs}"
 
 
 def _sum(value: tf.Tensor, place: Place) -> Part:

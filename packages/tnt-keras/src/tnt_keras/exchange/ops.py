@@ -1,4 +1,4 @@
-"""The operations by which a TensorFlow graph takes part in communication.
+"""The operations by which a TensorFlow graph takes part in communication; how each dtype travels.
 
 Most come in two halves. *Start* hands a tensor to tnt-comm, *finish* waits for the result. Both
 return a token besides, an int32 scalar 0 that says "has started" or "has finished". Finish blocks
@@ -22,27 +22,85 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
 import tnt_comm
 from tnt_keras.process.framework import op_library
+from tnt_keras.process.rank import get_size
 
 REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
 """Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""
 
+_FLOATS = {tf.float16, tf.bfloat16, tf.float32, tf.float64}
+_INTEGERS = {tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8}
+_SIGNED = {tf.uint16: tf.int16, tf.uint32: tf.int32, tf.uint64: tf.int64}
+_PARTS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
 
-@dataclasses.dataclass(frozen=True)
-class Label:
-    """What an operation says about its call."""
 
-    text: str = ""  # what the call is for; ranks compare it, with the shape
+class Label(NamedTuple):
+    """What an operation says about its call: its attributes."""
+
+    label: str = ""  # what the call is for; ranks compare it, with the shape
     caller: str = ""  # where it stems from, for messages and the timeline
 
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The attributes of the operation."""
-        return {"label": self.text, "caller": self.caller}
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WireForm:
+    """What travels in the place of a tensor."""
+
+    kind: str  # a reduction, or "gather" where tensors travel as rows
+    value: tf.Tensor  # of a dtype that tnt-comm has, unless gathered
+    restore: Callable[[tf.Tensor], tf.Tensor]  # received tensor -> result
+
+
+def wire_form(kind: str, value: tf.Tensor) -> WireForm:
+    """Return what travels for a reduction over ranks. Local.
+
+    Unsigned integers travel as signed ones of the same bits, of which sums and products have the
+    same bits, too; for a minimum or maximum the highest bit is flipped, which keeps the order.
+    Complex numbers are added up as pairs of reals; for a product all of them travel.
+    """
+    dtype = value.dtype
+    if _is_native(kind, dtype):
+        return WireForm(kind, value, lambda result: result)
+    if dtype in _SIGNED:
+        signed = _SIGNED[dtype]
+        highest = tf.constant(signed.min if kind in ("min", "max") else 0, signed)
+
+        def restored(result: tf.Tensor) -> tf.Tensor:
+            return tf.bitcast(tf.bitwise.bitwise_xor(result, highest), dtype)
+
+        flipped = tf.bitwise.bitwise_xor(tf.bitcast(value, signed), highest)
+        return WireForm(kind, flipped, restored)
+    if dtype in _PARTS and kind == "sum":
+        return WireForm(kind, tf.bitcast(value, _PARTS[dtype]), lambda x: tf.bitcast(x, dtype))
+    if dtype in _PARTS and kind == "prod":
+        return WireForm("gather", value[tf.newaxis], _product_of_rows)
+    raise TypeError(f"There is no {kind!r} over ranks for tensors of {dtype.name}.")
+
+
+def _is_native(kind: str, dtype: tf.DType) -> bool:
+    if dtype in _FLOATS:
+        return kind in ("sum", "prod", "min", "max")
+    if dtype == tf.bool:
+        return kind in ("min", "max", "and", "or")
+    return dtype in _INTEGERS
+
+
+def _product_of_rows(rows: tf.Tensor) -> tf.Tensor:
+    """Return the product in the order in which tnt-comm combines ranks: neighbours first."""
+    level = tf.unstack(rows, num=get_size())
+    while len(level) > 1:
+        fold = next(p for p in range(2, len(level) + 1) if len(level) % p == 0)
+        level = [_product(level[i : i + fold]) for i in range(0, len(level), fold)]
+    return level[0]
+
+
+_product = functools.partial(functools.reduce, operator.mul)
 
 
 def start_reduce(
@@ -80,36 +138,27 @@ def start(
     `presence` is a float64 scalar, no constant of the graph; where it is 0 no rows are gathered.
     """
     operation = getattr(op_library(), f"tnt_start_{kind}")
-    return operation(value, presence, gatherer=gatherer.handle, **label.attributes)
-
-
-def finish(
-    kind: str, value: tf.Tensor, barrier: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Wait for what `start` began: its token, and all rows or the tensor of rank 0. Collective."""
-    return _after(f"finish_{kind}", kind, value, barrier, gatherer, label)
+    return operation(value, presence, gatherer=gatherer.handle, **label._asdict())
 
 
 def at_once(
-    kind: str, value: tf.Tensor, after: tf.Tensor, gatherer: tnt_comm.Gatherer, label: Label
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
-    return _after(kind, kind, value, after, gatherer, label)
-
-
-def _after(
-    name: str,
     kind: str,
     value: tf.Tensor,
-    before: tf.Tensor,
+    after: tf.Tensor,
     gatherer: tnt_comm.Gatherer,
     label: Label,
+    prefix: str = "",
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    operation = getattr(op_library(), f"tnt_{name}")
-    token, result = operation(value, before, gatherer=gatherer.handle, **label.attributes)
+    """Gather or broadcast after a token; in a row, all may use one gatherer. Collective."""
+    operation = getattr(op_library(), f"tnt_{prefix}{kind}")
+    token, result = operation(value, after, gatherer=gatherer.handle, **label._asdict())
     if kind == "gather":
         result.set_shape([None, *value.shape[1:]])
     return token, result
+
+
+finish = functools.partial(at_once, prefix="finish_")
+"""Wait for what `start` began: its token, and all rows or the tensor of rank 0. Collective."""
 
 
 def allreduce(
@@ -117,7 +166,7 @@ def allreduce(
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Combine tensors of one shape after a token: token and result, the same on all. Collective."""
     token, result = op_library().tnt_allreduce(
-        value, after, op=REDUCTIONS.index(reduction), **label.attributes
+        value, after, op=REDUCTIONS.index(reduction), **label._asdict()
     )
     result.set_shape(value.shape)
     return token, result

@@ -8,15 +8,64 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.calls.errors import MARK_OF_CHECKS
 from tnt_keras.exchange import ops
-from tnt_keras.exchange.channels import Finish, Part, StepChannels
-from tnt_keras.exchange.exchange_order import ExchangeOrder
-from tnt_keras.exchange.exchange_plan import ExchangePlan
-from tnt_keras.exchange.values import ExchangedValue, exchanged_value
+from tnt_keras.exchange.channels import (
+    ExchangeChannels,
+    Part,
+    SharedGatherers,
+    SharedReducers,
+    gradient_fusion,
+)
+from tnt_keras.exchange.exchange_plan import (
+    ExchangedValue,
+    ExchangeOrder,
+    ExchangePlan,
+    exchanged_value,
+)
 from tnt_keras.process.rank import get_size
 
 if TYPE_CHECKING:
     from tnt_keras.partition import Request
+
+_DIFFERENT = (
+    "Ranks have read batches of different sizes, which have no parts in common. All ranks must be "
+    "given the same data."
+)
+
+
+class StepChannels:
+    """What all graphs of one step exchange values by: its shapes of the batch follow one another.
+
+    Sums that reach an optimizer's update are fused, and rounded while they travel, as the user
+    wants; all others of an exchange are one bucket for each dtype, and never rounded. The last
+    exchange of a graph has objects of its own, since its sums start before others are finished.
+
+    Graphs refer to these objects by number: they can run as long as this object lives, no longer.
+    """
+
+    def __init__(self, title: str) -> None:
+        ops.variable_of_one()
+        self.at_end = ExchangeChannels(
+            SharedReducers("values at the end of the step"),
+            SharedGatherers("rows at the end of the step"),
+            SharedReducers("gradients", gradient_fusion, "backpropagation"),
+        )
+        self.inside = ExchangeChannels(
+            SharedReducers("values inside of the step", are_alike=True),
+            SharedGatherers("rows inside of the step"),
+        )
+        self.in_control_flow = SharedGatherers("rows in branches and loops of the step")
+        self._title = title
+        self._num_graphs = 0
+
+    def new_exchange(self, sizes: Request | None = None) -> StepExchange:
+        """Return the exchanges of the graph that is being traced, such as "train_step 2". Local.
+
+        `sizes` is a sum, in the last group, of sizes that must be the same on all ranks.
+        """
+        self._num_graphs += 1
+        return StepExchange(self, f"{self._title} {self._num_graphs}", sizes)
 
 
 class StepExchange:
@@ -24,10 +73,9 @@ class StepExchange:
 
     An exchange is a group of values: `ask` for each of them, then `flush`. All of a group start,
     come to one barrier, and are finished, whichever results the graph uses. Starts wait for their
-    tensor alone, so that a gradient is on its way while backpropagation goes on; only where an
-    object of tnt-comm serves for the second time in a graph they wait until it has finished. Values
-    that are combined otherwise than by a sum, or whose size is known only when the graph runs,
-    follow the barrier.
+    tensor alone, so that a gradient is on its way while backpropagation goes on, and for the former
+    use of their object of tnt-comm in the graph. Values that are combined otherwise than by a sum,
+    or whose size is known only when the graph runs, follow the barrier.
 
     Groups come one after the other: no operation of a group waits before all starts of its group
     and all of the previous group are done on this rank. Then there is no cycle of waiting among
@@ -43,10 +91,11 @@ class StepExchange:
     On one rank, results are the values themselves.
     """
 
-    def __init__(self, channels: StepChannels) -> None:
+    def __init__(self, channels: StepChannels, title: str, sizes: Request | None) -> None:
         self._channels = channels
-        self._title = channels.next_graph()
-        self._plan = ExchangePlan(self._title)
+        self._title = title
+        self._sizes = sizes
+        self._plan = ExchangePlan(title)
         self._order = ExchangeOrder()
         self._asked: list[ExchangedValue] = []
         self._num_values = 0
@@ -61,11 +110,19 @@ class StepExchange:
         """Exchange all that was asked for; results are bitwise the same on all. Collective.
 
         `last`: the step goes on without rows of other ranks. Called so at the end even without
-        values, it compares what ranks have not compared yet. The shape of what was broadcast is not
-        known.
+        values, it compares what ranks have not compared yet.
         """
         if self._order.is_in_function():
             raise RuntimeError("Groups of values are exchanged outside of branches and loops.")
+        if not last or self._sizes is None:
+            return self._flush(last)
+        self.ask(self._sizes)
+        *results, sums = self._flush(last)
+        are_right = tf.reduce_all(sums == self._sizes.value * tf.cast(get_size(), sums.dtype))
+        tf.debugging.Assert(are_right, [MARK_OF_CHECKS + _DIFFERENT])
+        return results
+
+    def _flush(self, last: bool) -> list[tf.Tensor]:
         values, self._asked = self._asked, []
         self._plan.add("end" if last else "inside", [value.planned for value in values])
         if get_size() == 1:
@@ -91,17 +148,18 @@ class StepExchange:
         if get_size() == 1:
             return request.value
         self._plan.agree()
+        form, label = value.form, value.label
         with self._order.next() as after:
-            token, result = self._perform_at_once(value, after)
+            if value.is_gathered:
+                [gatherer] = self._channels.in_control_flow.first(1)
+                token, result = ops.at_once(form.kind, form.value, after, gatherer, label)
+            else:
+                token, result = ops.allreduce(form.value, after, form.kind, label)
         self._order.finished(token)
-        return value.form.restore(result)
+        return form.restore(result)
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
-        """Make an operation, such as a `While`, that runs functions with exchanges. Local.
-
-        It comes after all exchanges that were traced, and before all that follow; see
-        `ExchangeOrder`.
-        """
+        """Make an operation, such as a `While`, that runs functions with exchanges. Local."""
         return make() if get_size() == 1 else self._order.ordered(make)
 
     def _value_of(self, request: Request) -> ExchangedValue:
@@ -114,7 +172,11 @@ class StepExchange:
         if not values:
             return {}
         one = ops.variable_of_one().read_value()
-        started = {value: self._start(part, one) for value, part in parts.items()}
+        started = {}
+        for value, part in parts.items():
+            last_uses = [self._last_uses[part.owner]] if part.owner in self._last_uses else []
+            with tf.control_dependencies(last_uses):
+                started[value] = part.start(one)
         updates = {part.owner for value, part in parts.items() if value.request.is_update}
         reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
         self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
@@ -128,23 +190,9 @@ class StepExchange:
         self._last_uses.update((part.owner, token) for part in parts.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
-    def _start(self, part: Part, one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
-        last_use = self._last_uses.get(part.owner)
-        with tf.control_dependencies([] if last_use is None else [last_use]):
-            return part.start(one)
-
-    def _perform_at_once(
-        self, value: ExchangedValue, after: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        form, label = value.form, value.label
-        if not value.is_gathered:
-            return ops.allreduce(form.value, after, form.kind, label)
-        [gatherer] = self._channels.in_control_flow.first(1)
-        return ops.at_once(form.kind, form.value, after, gatherer, label)
-
 
 def _combined(
-    values: Sequence[ExchangedValue], barrier: tf.Tensor
+    values: Sequence[ExchangedValue], token: tf.Tensor
 ) -> dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]]:
     """Return token and result of what is combined after the barrier: equal kinds together."""
     groups: dict[Hashable, list[ExchangedValue]] = {}
@@ -153,33 +201,25 @@ def _combined(
         is_known = travelling.shape.is_fully_defined()
         key = (value.form.kind, travelling.dtype) if is_known else value
         groups.setdefault(key, []).append(value)
-    finished: dict[ExchangedValue, tuple[tf.Tensor, tf.Tensor]] = {}
-    token = barrier
+    finished = {}
     for group in groups.values():
         token, results = _combined_together(group, token)
-        finished.update(
-            (value, (token, result)) for value, result in zip(group, results, strict=True)
-        )
+        for value, result in zip(group, results, strict=True):
+            finished[value] = token, result
     return finished
 
 
 def _combined_together(
     values: Sequence[ExchangedValue], after: tf.Tensor
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    kind, label = values[0].form.kind, _label_of(values)
+    kind, label = values[0].form.kind, values[0].label
     travelling = [value.form.value for value in values]
     if len(values) == 1:
         token, result = ops.allreduce(travelling[0], after, kind, label)
         return token, [result]
+    more = f" and {len(values) - 1} more"
     flat = tf.concat([tf.reshape(each, [-1]) for each in travelling], 0)
+    label = ops.Label(label.label + more, label.caller + more)
     token, together = ops.allreduce(flat, after, kind, label)
     parts = tf.split(together, [each.shape.num_elements() for each in travelling])
     return token, [tf.reshape(p, each.shape) for p, each in zip(parts, travelling, strict=True)]
-
-
-def _label_of(values: Sequence[ExchangedValue]) -> ops.Label:
-    first = values[0].label
-    if len(values) == 1:
-        return first
-    more = f" and {len(values) - 1} more"
-    return ops.Label(first.text + more, first.caller + more)

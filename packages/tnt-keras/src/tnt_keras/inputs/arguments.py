@@ -14,7 +14,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.arrays import is_array, num_rows, split_off_last
-from tnt_keras.inputs.py_dataset import makes_batches
+from tnt_keras.inputs.python_batches import makes_batches
 from tnt_keras.process.rank import MASTER_RANK, get_size
 
 _DEFAULT_BATCH_SIZE = 32  # of Keras
@@ -43,6 +43,7 @@ VALIDATION = Keywords(
     steps="validation_steps",
 )
 EVALUATION = Keywords(steps="steps")
+OWN_LOOP = Keywords(x="dataset", micro_batch_size="micro_batch_size", read="read")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,30 +65,11 @@ class InputArguments:
     verify: bool | None = None  # ranks compare all; None: some of what Python code makes
     needs_equal_steps: bool = True  # not in `predict`, where no rank waits
     keywords: Keywords = TRAINING
-    may_differ: bool = True  # components may have other numbers of rows: graphs
 
-    @classmethod
-    def of_call(
-        cls, given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
-    ) -> InputArguments:
-        """Take the arguments of one input out of all those of a call. Local."""
-        if keywords is VALIDATION:
-            x, y, weight = keras.utils.unpack_x_y_sample_weight(given["validation_data"])
-        else:
-            x, y, weight = given["x"], given.get("y"), given.get("sample_weight")
-        return cls(
-            x,
-            y,
-            weight,
-            batch_size=given[keywords.batch_size],
-            micro_batch_size=given[keywords.micro_batch_size],
-            distribute=given[keywords.distribute],
-            read=given[keywords.read],
-            steps=given[keywords.steps],
-            verify=given["verify_inputs"],
-            needs_equal_steps=needs_equal_steps,
-            keywords=keywords,
-        )
+    @property
+    def may_differ(self) -> bool:
+        """Whether components may have other numbers of rows, as those of graphs."""
+        return self.keywords is not OWN_LOOP
 
     @property
     def is_dataset(self) -> bool:
@@ -121,6 +103,28 @@ class InputArguments:
         return self.batch_size or _DEFAULT_BATCH_SIZE
 
 
+def input_of_call(
+    given: Mapping[str, Any], keywords: Keywords, *, needs_equal_steps: bool = True
+) -> InputArguments:
+    """Take the arguments of one input out of all those of a call. Local."""
+    x, y, weight = given[keywords.x], given.get("y"), given.get("sample_weight")
+    if keywords is VALIDATION:
+        x, y, weight = keras.utils.unpack_x_y_sample_weight(x)
+    return InputArguments(
+        x,
+        y,
+        weight,
+        batch_size=given.get(keywords.batch_size),
+        micro_batch_size=given[keywords.micro_batch_size],
+        distribute=given.get(keywords.distribute, True),
+        read=given[keywords.read],
+        steps=given.get(keywords.steps),
+        verify=given.get("verify_inputs"),
+        needs_equal_steps=needs_equal_steps,
+        keywords=keywords,
+    )
+
+
 def is_left_to_keras(*inputs: InputArguments) -> bool:
     """Return whether an input, on one rank, is of a kind that only Keras can read. Local."""
     return get_size() == 1 and not all(one.is_dataset or one.is_from_arrays for one in inputs)
@@ -135,7 +139,18 @@ def complete_validation(
     validation.
     """
     if fraction and validation.x is None:
-        training, validation = _split_off_validation(training, validation, fraction)
+        if not training.is_from_arrays:
+            raise ValueError(
+                "`validation_split` needs arrays. With a dataset, pass `validation_data`."
+            )
+        names = ("x", "y", "sample_weight")
+        samples = tuple(getattr(training, name) for name in names)
+        training, validation = (
+            dataclasses.replace(given, **dict(zip(names, part, strict=True)))
+            for given, part in zip(
+                (training, validation), split_off_last(samples, fraction), strict=True
+            )
+        )
     if validation.is_dataset or validation.is_from_python:
         # As in Keras, which has no use for a batch size here.
         return training, dataclasses.replace(validation, batch_size=None)
@@ -144,19 +159,6 @@ def complete_validation(
         size = training.array_batch_size if given else training.batch_size
         validation = dataclasses.replace(validation, batch_size=size)
     return training, validation
-
-
-def _split_off_validation(
-    training: InputArguments, validation: InputArguments, fraction: float
-) -> tuple[InputArguments, InputArguments]:
-    if not training.is_from_arrays:
-        raise ValueError("`validation_split` needs arrays. With a dataset, pass `validation_data`.")
-    samples = (training.x, training.y, training.sample_weight)
-    (x, y, weight), (last_x, last_y, last_weight) = split_off_last(samples, fraction)
-    return (
-        dataclasses.replace(training, x=x, y=y, sample_weight=weight),
-        dataclasses.replace(validation, x=last_x, y=last_y, sample_weight=last_weight),
-    )
 
 
 def check_input(given: InputArguments) -> None:
@@ -232,16 +234,12 @@ def _check_nothing_beside(given: InputArguments) -> None:
     }
     for name, value in beside.items():
         if value is not None:
+            text = repr(value) if len(repr(value)) <= 80 else type(value).__name__
             raise ValueError(
                 f"`{name}` must not be given when `{names.x}` is a `{kind}`: it yields (inputs, "
                 "targets) or (inputs, targets, sample_weights), batched with the global batch "
-                f"size. Received: {name}={_brief(value)}."
+                f"size. Received: {name}={text}."
             )
-
-
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{type(value).__name__}"
 
 
 @contextlib.contextmanager

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
+import hashlib
 import math
 import sys
 from typing import Any
@@ -11,9 +14,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-import tnt_data
-from tnt_keras.inputs.seed import Seeds
-from tnt_keras.step.rows import rows_at, spread_positions
+from tnt_keras.calls.agree import of_master
+from tnt_keras.calls.messages import allgather_json
+from tnt_keras.process.rank import MASTER_RANK
+from tnt_keras.step.batch import in_order_of_rows, rows_at, spread_positions
 
 
 def is_array(leaf: Any) -> bool:
@@ -66,13 +70,6 @@ def as_tensor(leaf: Any) -> Any:
     return tf.convert_to_tensor(array.astype(floatx) if _is_other_float(array.dtype) else array)
 
 
-def slice_rows(leaf: Any, part: slice) -> Any:
-    """Return some rows of an array or tensor. Local."""
-    if not is_sparse(leaf):
-        return leaf[part]
-    return rows_at(as_tensor(leaf), tf.range(*part.indices(num_rows(leaf)), dtype=tf.int64))
-
-
 def _of_scipy(matrix: Any) -> tf.SparseTensor:
     entries = matrix.tocsr().tocoo()  # entries at one place are added up by the first
     indices = np.stack([entries.row, entries.col], axis=1).astype(np.int64)
@@ -87,6 +84,12 @@ def _is_other_float(dtype: Any) -> bool:
         return False
     return bool(known.is_floating and known.name != keras.config.floatx())
 
+
+SEED = 42
+"""For shuffles without a seed, and for the order of arrays in the first `fit`."""
+
+Seeds = tuple[int, int]
+"""The two numbers from which an operation of TensorFlow draws."""
 
 IN_BATCHES = "batch"
 """The value of `shuffle` for which Keras mixes rows inside of each batch alone."""
@@ -174,12 +177,10 @@ class Arrays:
             lambda leaf: None if leaf is None else rows_at(leaf, positions), self.arrays
         )
 
-    def fingerprint(self, num_rows: int | None = None) -> int:
-        """Return a number by which ranks compare all samples, or some spread over all. Local."""
-        if num_rows is None or num_rows >= self.num_samples:
-            return int(tnt_data.fingerprint_of(self.arrays))
-        positions = spread_positions(self.num_samples, num_rows)
-        return int(tnt_data.fingerprint_of(self.rows_at(positions)))
+    def digests(self, rows: int | None = None) -> list[bytes]:
+        """Return what tells inputs, targets and weights, in all rows or some of them. Local."""
+        parts = keras.utils.unpack_x_y_sample_weight(self.arrays)
+        return [digest_of(part, rows) for part in parts]
 
     @property
     def batch_spec(self) -> Any:
@@ -197,12 +198,16 @@ def split_off_last(arrays: Any, fraction: float) -> tuple[Any, Any]:
             f"`validation_split={fraction}` of {num_samples} samples leaves one part empty."
         )
 
-    def cut(part: slice) -> Any:
-        return keras.tree.map_structure(
-            lambda leaf: None if leaf is None else slice_rows(leaf, part), arrays
-        )
+    def cut(rows: range) -> Any:
+        return keras.tree.map_structure(functools.partial(_rows_in, rows), arrays)
 
-    return cut(slice(None, at)), cut(slice(at, None))
+    return cut(range(at)), cut(range(at, num_samples))
+
+
+def _rows_in(rows: range, leaf: Any) -> Any:
+    if leaf is None or not is_sparse(leaf):
+        return leaf if leaf is None else leaf[rows.start : rows.stop]
+    return rows_at(as_tensor(leaf), tf.constant(rows, tf.int64))
 
 
 def _for_each_target(sample_weight: Any, y: Any) -> Any:
@@ -228,3 +233,64 @@ def _for_each_target(sample_weight: Any, y: Any) -> Any:
 
 def _leaves(arrays: Any) -> list[Any]:
     return [leaf for leaf in tf.nest.flatten(arrays) if leaf is not None]
+
+
+def digest_of(component: Any, rows: int | None = None, numbers: int | None = None) -> bytes:
+    """Return a digest of arrays and tensors, of all or about so many rows and numbers in each."""
+    digest = hashlib.sha1(usedforsecurity=False)
+    for leaf in _leaves(component):
+        if isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)):
+            positions = spread_positions(num_rows(leaf), rows or sys.maxsize)
+            some = rows_at(in_order_of_rows(leaf), positions)
+            arrays = [part.numpy() for part in tf.nest.flatten(some, expand_composites=True)]
+        else:
+            array = np.asarray(leaf)
+            arrays = [array[:: max(1, len(array) // rows)] if rows and array.ndim else array]
+        for array in arrays:
+            if numbers and array.ndim > 1 and array[:1].size > numbers:
+                array = array.reshape(len(array), -1)[:, :: array[0].size // numbers]
+            values = repr(array.tolist()).encode() if array.dtype.hasobject else array.tobytes()
+            digest.update(f"{array.shape}".encode() + values)
+    return digest.digest()
+
+
+def seeds_of_keras() -> Seeds | None:
+    """Return the seeds with which Keras shuffles arrays, None without a global seed. Local.
+
+    It does so by the first random operation of a traced function.
+    """
+    found: list[tuple[int | None, int | None]] = []
+
+    @tf.autograph.experimental.do_not_convert
+    def look(element: tf.Tensor) -> tf.Tensor:
+        with contextlib.suppress(RuntimeError):  # deterministic operations, which need a seed
+            found.append(tf.compat.v1.random.get_seed(None))
+        return element
+
+    tf.data.Dataset.range(1).map(look)
+    first, second = found[0] if found else (None, None)
+    return None if first is None or second is None else (first, second)
+
+
+def seeds_of_master() -> Seeds | None:
+    """Return `seeds_of_keras` of the master rank. Collective.
+
+    So `keras.utils.set_random_seed(seed + rank)` gives the order of the serial run.
+    """
+    seeds: Seeds | None = of_master("the seed of the order", seeds_of_keras())
+    return seeds
+
+
+def difference_of_global_seeds() -> str:
+    """Say which rank has another global seed than the master, and what to do. Collective."""
+    own = seeds_of_keras()
+    of_ranks = allgather_json("global seeds", "not set" if own is None else own[0])
+    for rank, seed in enumerate(of_ranks):
+        if seed != of_ranks[MASTER_RANK]:
+            return (
+                f"TensorFlow's global seed, which shuffles take over when they are made, is "
+                f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {seed} on rank {rank}, as "
+                "after `keras.utils.set_random_seed(seed + rank)`: set the same seed on all ranks "
+                "before the dataset is made."
+            )
+    return ""

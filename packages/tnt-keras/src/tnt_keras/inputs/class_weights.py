@@ -17,7 +17,8 @@ import tensorflow as tf
 
 from tnt_data import MicroBatch
 from tnt_keras.inputs.arrays import without_pandas
-from tnt_keras.step.batch import CheckedBatch
+from tnt_keras.process.rank import get_size
+from tnt_keras.step.batch import compared
 from tnt_keras.step.data_check import NO_LABEL
 
 ClassWeight = dict[int, float] | None
@@ -55,7 +56,7 @@ def class_weights_of(y: Any, sample_weight: Any, class_weight: dict[int, float])
 class WeightTable:
     """The weights, by default 1, of the classes `0 ... max(class_weight)`, for a dataset's batches.
 
-    Methods give batches `(x, y)` the weights of their classes, `(x, y, sample_weight)`.
+    Batches `(x, y)` are given the weights of their classes, `(x, y, sample_weight)`.
     """
 
     def __init__(self, class_weight: dict[int, float]) -> None:
@@ -63,23 +64,20 @@ class WeightTable:
             [class_weight.get(label, 1.0) for label in range(max(class_weight) + 1)], tf.float32
         )
 
-    def weigh(self, batch: Any) -> tuple[Any, Any, tf.Tensor]:
-        """Return a batch with weights, on one rank: TensorFlow refuses unknown labels. Local."""
-        x, y, labels = _with_labels(batch)
-        return x, y, tf.gather(self._weights, labels)
+    def weigh(self, element: Any) -> Any:
+        """Return a batch, or this rank's part of one, with weights. Local.
 
-    def weigh_part(self, part: MicroBatch) -> CheckedBatch:
-        """Return this rank's part of a batch with weights; a label without weight is noted. Local.
-
-        The row of a rank without samples does not count.
+        On several ranks it is marked, with the first label that has no weight: the row of a rank
+        without samples does not count. On one rank TensorFlow refuses such labels.
         """
-        data, label = self._weigh_known(part.data)
-        label = tf.where(part.num_local > 0, label, NO_LABEL)
-        return CheckedBatch(part._replace(data=data), label)
-
-    def weigh_own(self, batch: Any) -> CheckedBatch:
-        """Return this rank's own batch with weights; a label without weight is noted. Local."""
-        return CheckedBatch(*self._weigh_known(batch))
+        if get_size() == 1:
+            x, y, labels = _with_labels(element)
+            return x, y, tf.gather(self._weights, labels)
+        if not isinstance(element, MicroBatch):
+            return compared(*self._weigh_known(element))
+        data, label = self._weigh_known(element.data)
+        label = tf.where(element.num_local > 0, label, NO_LABEL)
+        return compared(element._replace(data=data), label)
 
     def _weigh_known(self, batch: Any) -> tuple[Any, tf.Tensor]:
         """Return a batch with weights, and its first label outside of the table, or `NO_LABEL`.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.agree import require_same
-from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.inputs.arguments import (
     EVALUATION,
@@ -18,12 +18,17 @@ from tnt_keras.inputs.arguments import (
     InputArguments,
     Keywords,
 )
-from tnt_keras.inputs.arrays import Arrays
-from tnt_keras.inputs.seed import difference_of_global_seeds
+from tnt_keras.inputs.arrays import Arrays, difference_of_global_seeds, digest_of
 from tnt_keras.process.rank import get_rank, get_size
 
 _NOT_COMPARED = {"x", "y", "sample_weight", "callbacks", "verbose"}
 _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to nothing to read
+_ROWS_OF_BATCH, _NUMBERS_OF_ROW = 8, 1024  # of each step, in microseconds
+_USED_TWICE = "some samples would be used twice and others not at all"
+_SEED_REMEDY = (
+    "If they are made by random numbers: set the same seed on all ranks before, by "
+    "`keras.utils.set_random_seed(seed)`."
+)
 
 
 def require_same_arguments(given: Mapping[str, Any]) -> None:
@@ -69,24 +74,40 @@ def require_same_pipeline(
 def require_same_input_arrays(arrays: Arrays, given: InputArguments) -> None:
     """Compare some rows of arrays, with `verify_inputs` all, unless that is False. Collective."""
     if given.verify is not False:
-        own = arrays.fingerprint(None if given.verify else _COMPARED_ROWS)
-        _require_same_arrays(own, given.keywords)
+        _require_same_arrays(arrays.digests(None if given.verify else _COMPARED_ROWS), given)
 
 
 def require_same_arrays_of_dataset(pipeline: tnt_data.Pipeline, given: InputArguments) -> None:
     """Compare some rows of the arrays of which a dataset is made, as those of `fit`. Collective."""
     if given.verify is not False:
-        _require_same_arrays(pipeline.fingerprint_of_arrays(_COMPARED_ROWS), given.keywords)
+        digest = str(pipeline.fingerprint_of_arrays(_COMPARED_ROWS)).encode()
+        _require_same_arrays([digest], given)
 
 
-def _require_same_arrays(own: int, keywords: Keywords) -> None:
+def _require_same_arrays(digests: Sequence[bytes], given: InputArguments) -> None:
+    x = given.keywords.x
+    names = ("x", "y", "sample_weight") if x == "x" else [f"{x}[{i}]" for i in range(3)]
+    if len(digests) == 1:
+        names = [x]
     require_same(
-        "some samples would be used twice and others not at all",
-        {f"`{keywords.x}`: the arrays": str(own).encode()},
+        _USED_TWICE,
+        {f"`{name}`: the arrays": digest for name, digest in zip(names, digests, strict=False)},
         "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or "
-        f"say `{keywords.distribute}=False`. If they are made by random numbers: set the same seed "
-        "on all ranks before, by `keras.utils.set_random_seed(seed)`. (`verify_inputs=False` takes "
+        f"say `{given.keywords.distribute}=False`. {_SEED_REMEDY} (`verify_inputs=False` takes "
         "what differs on purpose.)",
+    )
+
+
+def require_same_batch(**components: Any) -> None:
+    """Compare some numbers of a batch that all ranks are given whole, by its names. Collective."""
+    require_same(
+        _USED_TWICE,
+        {
+            f"the contents of `{name}`": digest_of(each, _ROWS_OF_BATCH, _NUMBERS_OF_ROW)
+            for name, each in components.items()
+        },
+        "If each rank was given a part, such as `x[rank::size]`: give all ranks the whole batch, "
+        f"of which each computes some rows. {_SEED_REMEDY}",
     )
 
 
@@ -97,12 +118,13 @@ def require_same_number_of_steps(
     of_ranks = allgather_json("number of steps", _num_steps(dataset, steps))
     known = {number for number in of_ranks if number}
     if len(known) > 1:
-        raise DifferentInputError(
+        text = (
             f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
             f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
             f"{', '.join(str(number or '?') for number in of_ranks)}. Give all ranks equally many "
             f"batches, or limit them by `{keywords.steps}`."
         )
+        raise of_all_ranks(ValueError(text))
 
 
 def _num_steps(dataset: tf.data.Dataset, steps: int | None) -> int | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 import tnt_data
 from tnt_keras.inputs.arguments import InputArguments, check_input, errors_naming
-from tnt_keras.inputs.arrays import IN_BATCHES, Arrays
+from tnt_keras.inputs.arrays import IN_BATCHES, SEED, Arrays, Seeds, seeds_of_keras, seeds_of_master
 from tnt_keras.inputs.class_weights import ClassWeight, WeightTable, class_weights_of
 from tnt_keras.inputs.compare_ranks import (
     require_same_arrays_of_dataset,
@@ -27,12 +29,10 @@ from tnt_keras.inputs.distributed_input import (
     map_batches,
     map_micro_batches,
 )
-from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
-from tnt_keras.inputs.seed import SEED, Seeds, seeds_of_keras, seeds_of_master
+from tnt_keras.inputs.master_reader import MasterInput, catching_up_after, is_read_by_master
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch, unmarked
+from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.step.batch import compared, unmarked
 
 
 def distribute_input(
@@ -56,7 +56,7 @@ def distribute_input(
         )
     with errors_naming(given.keywords.x, given.keywords.micro_batch_size):
         if given.is_from_python:
-            return distribute_python_input(given, bool(shuffle), class_weight, seed)
+            return distribute_python_input(given, bool(shuffle), class_weight)
         if given.is_dataset:
             data = _distribute_dataset(given, class_weight)
         else:
@@ -66,13 +66,27 @@ def distribute_input(
     return dataclasses.replace(data, data=tnt_data.without_autotuning(data.data))
 
 
+def callbacks_for_data(
+    data_check: Callable[[], Any], **inputs: DistributedInput | None
+) -> list[keras.callbacks.Callback]:
+    """Return what the ends of the data need, the kind of the call first. Collective at first."""
+    given = {kind: part for kind, part in inputs.items() if part is not None}
+    compared = {kind: part.is_compared for kind, part in given.items()}
+    callbacks: list[keras.callbacks.Callback] = []
+    if any(compared.values()):
+        callbacks.append(data_check().end_of_data(**compared))
+    if any(part.is_read_by_master for part in given.values()):
+        callbacks.append(catching_up_after(next(iter(inputs))))
+    return callbacks
+
+
 def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> DistributedInput:
     weights = None if class_weight is None else WeightTable(class_weight)
     if not given.distribute:
         return _keep_own(given.x, given, [], weights)
     pipeline = tnt_data.Pipeline(given.x)
     if is_read_by_master(given, lambda: bool(pipeline.find_differences(get_size()))):
-        return _read_by_master(pipeline, given, weights)
+        return _read_by_master(pipeline, given, class_weight)
     if get_size() > 1:
         batch_size = _global_batch_size(pipeline, given)
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
@@ -81,21 +95,25 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
 
 
 def _read_by_master(
-    pipeline: tnt_data.Pipeline, given: InputArguments, weights: WeightTable | None
+    pipeline: tnt_data.Pipeline, given: InputArguments, class_weight: ClassWeight
 ) -> DistributedInput:
-    """Let the master rank read the batches of a dataset as it does alone."""
+    """Let the master rank read the batches of a dataset as plain Keras does."""
     batch_size = _global_batch_size(pipeline, given)
     size = None if given.micro_batch_size is None else batch_size
-    whole = pipeline.distribute(0, 1, micro_batch_size=size, may_differ=given.may_differ)
-    functions = [unmarked, *([] if weights is None else [weights.weigh])]
-    whole = map_batches(whole, functions)
+    batches = pipeline.distribute(0, 1, micro_batch_size=size, may_differ=given.may_differ)
+    whole = given.x if size is None else map_batches(batches, [unmarked])
+    if (
+        given.steps is None
+    ):  # else it may be left in the middle, and how far it is read ahead matters
+        whole = tnt_data.without_autotuning(whole)
     free_iterators_at_exit()
     return DistributedInput(
-        MasterInput(lambda: adapter_of(whole, None), may_differ=given.may_differ),
+        MasterInput(lambda: adapter_of(whole, class_weight), may_differ=given.may_differ),
         batch_size,
         is_compared=False,
         epochs_are_independent=pipeline.passes_are_independent,
         irreproducible=tuple(pipeline.find_irreproducible(seeded=True)),
+        is_read_by_master=True,
     )
 
 
@@ -193,12 +211,12 @@ def _as_input(
     if get_size() == 1:
         is_compared = False
         functions += [unmarked] if has_micro_batches else []
-        functions += [] if weights is None else [weights.weigh]
-    elif not has_micro_batches:
-        functions = [CheckedBatch if weights is None else weights.weigh_own]
-    elif is_compared or weights is not None:
-        is_compared = True
-        functions = [CheckedBatch if weights is None else weights.weigh_part]
+    elif has_micro_batches:
+        is_compared = is_compared or weights is not None
+    if weights is not None:
+        functions.append(weights.weigh)
+    elif get_size() > 1 and (is_compared or not has_micro_batches):
+        functions.append(compared)
     dataset = map_batches(dataset, functions)
     return DistributedInput(
         dataset,

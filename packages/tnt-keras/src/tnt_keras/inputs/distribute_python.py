@@ -22,59 +22,44 @@ import tensorflow as tf
 import tnt_data
 from tnt_keras.inputs.arguments import VALIDATION, InputArguments
 from tnt_keras.inputs.class_weights import ClassWeight
-from tnt_keras.inputs.distributed_input import DistributedInput, map_batches
-from tnt_keras.inputs.generator_reader import batches_of, reader_of
+from tnt_keras.inputs.distributed_input import DistributedInput, PythonInput, map_batches
 from tnt_keras.inputs.master_reader import MasterInput, is_read_by_master
-from tnt_keras.inputs.py_dataset import (
+from tnt_keras.inputs.python_batches import (
     NumberedPyDataset,
+    OrderedPyDataset,
     RankRowsPyDataset,
     batches_are_independent,
+    batches_of,
     differs_when_read_again,
+    is_read_in_parallel,
     makes_rows,
+    reader_of,
     split_numbers,
-    with_same_order,
 )
-from tnt_keras.keras_hooks.private import ChangedInput, adapter_of
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
-from tnt_keras.step.batch import CheckedBatch
-from tnt_keras.step.rows import num_rows, rows_at, spread_positions
+from tnt_keras.keras_hooks.private import adapter_of
+from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.step.batch import Part, compared, num_rows, rows_at, spread_positions
 
 _FACTOR = 31
 _COMPARED_ROWS = 8  # of a batch, or a few more: next to nothing to read
 
 
 def distribute_python_input(
-    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
+    given: InputArguments, shuffle: bool, class_weight: ClassWeight
 ) -> DistributedInput:
     """Give this rank its part of the batches that Python code makes. Collective.
 
     With one rank it is the whole, in the order that it has on several.
     """
-    if get_size() == 1:
-        whole = with_same_order(given.x, shuffle, seed)
-        return _as_input(ChangedInput(whole, class_weight, lambda whole: whole), given)
-    free_iterators_at_exit()
-    if not given.distribute:
-        own = with_same_order(given.x, shuffle, seed)
-        data = _changed(own, class_weight, lambda whole: map_batches(whole, [CheckedBatch]))
-        return _as_input(data, given, is_compared=given.needs_equal_steps)
-    if is_read_by_master(given, lambda: _differs_when_read_again(given)):
-        is_shuffled = shuffle and isinstance(given.x, keras.utils.PyDataset)
-        return _as_input(
-            MasterInput(lambda: adapter_of(given.x, class_weight, shuffle=is_shuffled)), given
-        )
-    if given.verify and makes_rows(given.x):
-        logger.warning(
-            "rank %d: of %s only the order of batches is compared, since each rank makes its own "
-            "rows.",
-            get_rank(),
-            type(given.x).__name__,
-        )
-    return _as_input(_share(given, shuffle, class_weight, seed), given, is_compared=True)
-
-
-def _as_input(data: Any, given: InputArguments, *, is_compared: bool = False) -> DistributedInput:
+    shuffle = shuffle and isinstance(given.x, keras.utils.PyDataset)
+    if get_size() > 1:
+        free_iterators_at_exit()
+    if given.distribute and is_read_by_master(given, lambda: _differs_when_read_again(given)):
+        data = MasterInput(lambda: adapter_of(given.x, class_weight, shuffle=shuffle))
+        independent = batches_are_independent(given.x) and not shuffle
+        return DistributedInput(data, None, False, independent, is_read_by_master=True)
+    is_compared = get_size() > 1 and (given.distribute or given.needs_equal_steps)
+    data = _input_of_all(given, shuffle, class_weight)
     return DistributedInput(data, None, is_compared, batches_are_independent(given.x))
 
 
@@ -83,64 +68,57 @@ def _differs_when_read_again(given: InputArguments) -> bool:
     return differs_when_read_again(given.x, given.steps, is_validation=is_validation)
 
 
-def _share(
-    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> ChangedInput:
-    """Give each rank its rows of batches that all make alike."""
-    if isinstance(given.x, types.GeneratorType):
-        return _share_generator(given, class_weight)
+def _input_of_all(given: InputArguments, shuffle: bool, class_weight: ClassWeight) -> PythonInput:
+    """Return this rank's rows of batches that all make alike, or all if it shares none."""
+    is_shared = given.distribute and get_size() > 1
     if isinstance(given.x, keras.utils.PyDataset):
-        return _share_py_dataset(given, shuffle, class_weight, seed)
-    return _changed(given.x, class_weight, lambda whole: _slice(whole, given, _without_number))
-
-
-def _share_generator(given: InputArguments, class_weight: ClassWeight) -> ChangedInput:
+        batches, change = _ordered(given, shuffle, is_shared=is_shared)
+        begin = "begin_epoch" if is_read_in_parallel(given.x) else "begin_pass"
+        return PythonInput(batches, class_weight, change, **{begin: batches.draw_order})
+    if not is_shared:
+        return PythonInput(given.x, class_weight, _mark_own)
+    if not isinstance(given.x, types.GeneratorType):
+        return PythonInput(given.x, class_weight, lambda whole: _slice(whole, given))
     reader = reader_of(given.x)
-
-    def micro_batches(whole: tf.data.Dataset) -> tf.data.Dataset:
-        whole = tnt_data.without_prefetch(whole)  # the reader reads ahead
-        return _slice(whole, given, _without_number)
-
-    return _changed(
+    return PythonInput(
         batches_of(given.x, reader),
         class_weight,
-        micro_batches,
-        lambda: reader.begin_epoch(given.steps),
+        lambda whole: _slice(tnt_data.without_prefetch(whole), given),  # the reader reads ahead
+        begin_epoch=lambda: reader.begin_epoch(given.steps),
     )
 
 
-def _share_py_dataset(
-    given: InputArguments, shuffle: bool, class_weight: ClassWeight, seed: int
-) -> ChangedInput:
-    if makes_rows(given.x):
-        rows = RankRowsPyDataset(given.x, shuffle, seed, get_rank(), get_size())
-        return _changed(rows, class_weight, _rows_to_micro_batches)
-    return _changed(
-        NumberedPyDataset(given.x, shuffle, seed),
-        class_weight,
-        lambda whole: _slice(whole, given, _split_number),
-    )
+def _ordered(
+    given: InputArguments, shuffle: bool, *, is_shared: bool
+) -> tuple[OrderedPyDataset, Callable[[tf.data.Dataset], tf.data.Dataset]]:
+    """Return a `PyDataset` in the order of all ranks, and what makes this rank's part of it."""
+    if not is_shared:
+        return OrderedPyDataset(given.x, shuffle, is_shared=False), _mark_own
+    if not makes_rows(given.x):
+        numbered = NumberedPyDataset(given.x, shuffle)
+        return numbered, lambda whole: _slice(whole, given, _split_number)
+    if given.verify:
+        logger.warning(
+            "rank %d: of %s only the order of batches is compared, since each rank makes its own "
+            "rows.",
+            get_rank(),
+            type(given.x).__name__,
+        )
+    rows = RankRowsPyDataset(given.x, shuffle, get_rank(), get_size())
+    return rows, _rows_to_micro_batches
 
 
-def _changed(
-    batches: Any,
-    class_weight: ClassWeight,
-    change: Callable[[tf.data.Dataset], tf.data.Dataset],
-    begin_epoch: Callable[[], None] = lambda: None,
-) -> ChangedInput:
-    def change_and_fix(whole: tf.data.Dataset) -> tf.data.Dataset:
-        return tnt_data.without_autotuning(change(whole))
-
-    return ChangedInput(batches, class_weight, change_and_fix, begin_epoch)
+def _mark_own(whole: tf.data.Dataset) -> tf.data.Dataset:
+    return map_batches(whole, [compared] if get_size() > 1 else [])
 
 
 def _rows_to_micro_batches(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Turn elements of a `RankRowsPyDataset`, which hold rows of this rank, into micro-batches."""
 
-    def micro_batch(element: Any) -> CheckedBatch:
+    def micro_batch(element: Any) -> Part:
         rows, numbers = split_numbers(element)
         number, num_local, num_global = tf.unstack(numbers[0], 3)
-        return CheckedBatch(tnt_data.MicroBatch(rows, num_local, num_global, number))
+        return compared(tnt_data.MicroBatch(rows, num_local, num_global, number))
 
     return map_batches(dataset, [micro_batch])
 
@@ -155,7 +133,9 @@ def _without_number(batch: Any) -> tuple[Any, tf.Tensor]:
 
 
 def _slice(
-    dataset: tf.data.Dataset, given: InputArguments, split: Callable[[Any], tuple[Any, tf.Tensor]]
+    dataset: tf.data.Dataset,
+    given: InputArguments,
+    split: Callable[[Any], tuple[Any, tf.Tensor]] = _without_number,
 ) -> tf.data.Dataset:
     """Cut this rank's micro-batches out of global batches, with a number that ranks compare.
 
@@ -170,9 +150,9 @@ def _slice(
             number += _FACTOR * _fingerprint_of_some_rows(batch)
         return {"batch": batch, "number": number}
 
-    def without_number(part: tnt_data.MicroBatch) -> CheckedBatch:
+    def without_number(part: tnt_data.MicroBatch) -> Part:
         fingerprint = part.fingerprint * _FACTOR + part.data["number"]
-        return CheckedBatch(part._replace(data=part.data["batch"], fingerprint=fingerprint))
+        return compared(part._replace(data=part.data["batch"], fingerprint=fingerprint))
 
     numbered = map_batches(dataset, [with_number])
     parts = tnt_data.slice_batches(numbered, get_rank(), get_size(), bool(given.verify))

@@ -2,27 +2,39 @@
 
 What draws random numbers that nothing seeds, or goes on from one use to the next, gives other
 samples wherever it is read. So one rank reads it, by Keras' own adapter: with its workers, its
-shuffle and its read-ahead. At the beginning of a step each rank gets its rows of the batch.
+shuffle and its read-ahead. At the beginning of a step each rank gets its rows, in a message.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.agree import of_master
+from tnt_keras.calls.messages import scatter
 from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
-from tnt_keras.inputs.row_messages import Message, RowMessages, messages_of_rows, rows_in
+from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.keras_hooks.private import DataAdapter
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank
-from tnt_keras.step.replicas import catch_up_with_generators_of_master
+from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank, logger
+from tnt_keras.step.batch import has_rows, in_order_of_rows, num_rows, rows_at
+from tnt_keras.step.generators import (
+    generator_states,
+    set_generator_states,
+    use_generators_of_master,
+)
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+_ALIGNMENT = 64  # of arrays in a message
+_PREFIX = np.dtype([("longest", np.int64), ("head", np.int64)])  # sizes in bytes
 
 
 def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> bool:
@@ -61,11 +73,15 @@ class MasterInput(DataAdapter):
         self._adapter: Any = None  # of the master rank
         self._opened: tuple[Any, int | None] | None = None  # specs of a batch, their number
 
-    def get_tf_dataset(self) -> MasterBatches:
+    def get_tf_dataset(self) -> Batches:
         """Return what yields this rank's rows of each batch. Collective if it is the first call."""
         spec, number = self._open()
-        dataset = self._dataset() if is_master_rank() else None
-        return MasterBatches(dataset, spec, number, may_differ=self._may_differ)
+        dataset = self._adapter.get_tf_dataset() if is_master_rank() else ()
+
+        def begin_pass() -> Pass:
+            return Pass(_rows_of_batches(iter(dataset), spec, self._may_differ), spec)
+
+        return Batches(spec, number, begin_pass)
 
     @property
     def num_batches(self) -> int | None:
@@ -73,11 +89,6 @@ class MasterInput(DataAdapter):
         self._open()
         number: int | None = _of_master("tell their number", lambda: self._adapter.num_batches)
         return number
-
-    @property
-    def batch_size(self) -> int | None:
-        """Samples in a batch: not known."""
-        return None
 
     def on_epoch_begin(self) -> None:
         """Start workers. Collective."""
@@ -94,113 +105,61 @@ class MasterInput(DataAdapter):
 
     def _look(self) -> tuple[Any, int | None]:
         self._adapter = self._make_adapter()
-        return _without_optional(self._dataset().element_spec), self._adapter.num_batches
+        return _without_optional(
+            self._adapter.get_tf_dataset().element_spec
+        ), self._adapter.num_batches
 
-    def _dataset(self) -> tf.data.Dataset:
-        return tnt_data.without_autotuning(self._adapter.get_tf_dataset())
+
+_ENDS = {"training": "on_train_end", "testing": "on_test_end", "predicting": "on_predict_end"}
 
 
-class DrawnByMaster(keras.callbacks.Callback):
-    """At the end of a call, all ranks go on from where the master has drawn to while it read.
+def catching_up_after(kind: str) -> keras.callbacks.Callback:
+    """Return what lets all ranks go on from where the master has drawn to when a call ends. Local.
 
-    So a script draws afterwards what it would after a serial call. The `kind` of the call is
-    "training", "testing" or "predicting": a validation is no call of its own.
+    So a script draws afterwards what it would after a serial call. The `kind` is that of the call:
+    a validation is no call of its own.
     """
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self._kind = kind
-
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Catch up, if this ends the call. Collective."""
-        self._catch_up("training")
-
-    def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Catch up, if this ends the call. Collective."""
-        self._catch_up("testing")
-
-    def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Catch up, if this ends the call. Collective."""
-        self._catch_up("predicting")
-
-    def _catch_up(self, kind: str) -> None:
-        if kind == self._kind:
-            catch_up_with_generators_of_master()
+    end: dict[str, Any] = {_ENDS[kind]: lambda logs: use_generators_of_master()}
+    return keras.callbacks.LambdaCallback(**end)
 
 
-class MasterBatches:
-    """This rank's rows of the batches of a dataset, which only the master rank is given.
+def _rows_of_batches(
+    whole: Iterator[Any], element_spec: Any, may_differ: bool
+) -> Iterator[tnt_data.MicroBatch]:
+    """Yield this rank's rows of batches, which only the master rank is given. Collective.
 
-    `element_spec` is that of the batches, `number` how many there are, None if that is not known.
+    Whatever the master rank meets, all ranks are told of it; if it is an error, the others go on
+    from where the master has drawn to.
     """
-
-    def __init__(
-        self,
-        dataset: tf.data.Dataset | None,
-        element_spec: Any,
-        number: int | None,
-        *,
-        may_differ: bool,
-    ) -> None:
-        self.element_spec = element_spec
-        self._number = number
-        self._dataset = dataset
-        self._may_differ = may_differ
-
-    def __len__(self) -> int:
-        """Return the number of batches; a `TypeError` if it is not known. Local."""
-        if self._number is None:
-            raise TypeError("The number of batches is infinite or not known.")
-        return self._number
-
-    def __iter__(self) -> RowsOfBatches:
-        """Begin to read the dataset. Local."""
-        whole = iter(() if self._dataset is None else self._dataset)
-        return RowsOfBatches(whole, self.element_spec, may_differ=self._may_differ)
-
-
-class RowsOfBatches:
-    """An iterator over this rank's rows of batches, which only the master rank is given."""
-
-    def __init__(self, whole: Iterator[Any], element_spec: Any, *, may_differ: bool) -> None:
-        self.element_spec = element_spec
-        self._whole = whole
-        self._may_differ = may_differ
-        self._messages = RowMessages()
-
-    def __iter__(self) -> RowsOfBatches:
-        """Return itself."""
-        return self
-
-    def __next__(self) -> tnt_data.MicroBatch:
-        """Return the rows of the next batch. Collective.
-
-        Whatever the master rank meets, an error too, all ranks are told of it.
-        """
+    exchange = RowMessages().exchange
+    while True:
         error: Exception | None = None
         messages: list[Message] = []
         if is_master_rank():
             try:
-                messages = self._read()
+                messages = _messages_of_next(whole, may_differ)
             except Exception as failure:  # of any class
                 error = failure
-                messages = [Message.of(told(failure))] * get_size()
-        received = self._messages.exchange(messages)
+                messages = [Message.of((told(failure), generator_states()))] * get_size()
+        received = exchange(messages)
         if error is not None:
             raise error
         if received[0] is None:
-            raise StopIteration
-        if isinstance(received[0], bytes):
-            raise error_of(MASTER_RANK, received[0], "could not make the next batch")
-        return rows_in(received, self.element_spec)
+            return
+        if isinstance(received[0][0], bytes):
+            message, states = received[0]
+            set_generator_states(states)
+            raise error_of(MASTER_RANK, message, "could not make the next batch")
+        yield rows_in(received, element_spec)
 
-    def _read(self) -> list[Message]:
-        """Return the messages to all ranks about the next batch, or that there is none."""
-        try:
-            batch = next(self._whole)
-        except (StopIteration, tf.errors.OutOfRangeError):
-            return [Message.of(None)] * get_size()
-        return messages_of_rows(_without_optional(batch), may_differ=self._may_differ)
+
+def _messages_of_next(whole: Iterator[Any], may_differ: bool) -> list[Message]:
+    """Return the messages to all ranks about the next batch, or that there is none."""
+    try:
+        batch = next(whole)
+    except (StopIteration, tf.errors.OutOfRangeError):
+        return [Message.of(None)] * get_size()
+    return messages_of_rows(_without_optional(batch), may_differ=may_differ)
 
 
 def _without_optional(batch: Any) -> Any:
@@ -217,3 +176,132 @@ def _of_master(task: str, action: Callable[[], Any]) -> Any:
         f"could not {task}",
     )
     return pickle.loads(of_ranks[MASTER_RANK])
+
+
+@dataclasses.dataclass(frozen=True)
+class Message:
+    """What can be pickled, and arrays of numbers behind it, which are copied once."""
+
+    head: bytes
+    arrays: tuple[Array, ...] = ()
+
+    @classmethod
+    def of(cls, value: Any, components: Sequence[Any] = ()) -> Message:
+        """Make a message of a value, and of arrays of any dtype, scalars and None."""
+        arrays = tuple(each for each in components if _is_of_numbers(each))
+        kinds = [(e.dtype, e.shape) if _is_of_numbers(e) else (None, e) for e in components]
+        return cls(pickle.dumps((value, kinds)), arrays)
+
+    def places(self) -> Iterator[slice]:
+        """Yield where in the message the arrays are, and at last what is behind them."""
+        return _places(len(self.head), [array.nbytes for array in self.arrays])
+
+    def write(self, target: Array) -> None:
+        """Write the message into bytes that are at least as many."""
+        target[: _PREFIX.itemsize].view(_PREFIX)["head"] = len(self.head)
+        target[_PREFIX.itemsize :][: len(self.head)] = np.frombuffer(self.head, np.uint8)
+        for array, place in zip(self.arrays, self.places(), strict=False):
+            np.copyto(target[place].view(array.dtype).reshape(array.shape), array)
+
+    @property
+    def num_bytes(self) -> int:
+        """Length of the message."""
+        *_, behind = self.places()
+        return behind.start
+
+
+def read_message(source: Array) -> tuple[Any, list[Any]]:
+    """Return the value and the components of a message; its bytes must stay as they are. Local."""
+    length = int(source[: _PREFIX.itemsize].view(_PREFIX)["head"][0])
+    value, kinds = pickle.loads(source[_PREFIX.itemsize :][:length].tobytes())
+    sizes = [dtype.itemsize * int(np.prod(shape)) for dtype, shape in kinds if dtype is not None]
+    places = _places(length, sizes)
+    return value, [
+        rest if dtype is None else source[next(places)].view(dtype).reshape(rest)
+        for dtype, rest in kinds
+    ]
+
+
+class RowMessages:
+    """Messages from the master rank to each rank, one after the other.
+
+    One takes one collective, and another one if it is longer than all before it.
+    """
+
+    def __init__(self) -> None:
+        self._buffer: Array = np.zeros((get_size(), _PREFIX.itemsize), np.uint8)
+
+    def exchange(self, messages: Sequence[Message]) -> tuple[Any, list[Any]]:
+        """Return the message to this rank; the master rank gives those to all. Collective."""
+        longest = max((each.num_bytes for each in messages), default=0)
+        while True:
+            for message, target in zip(messages, self._buffer, strict=False):
+                target[: _PREFIX.itemsize].view(_PREFIX)["longest"] = longest
+                if longest <= len(target):
+                    message.write(target)
+            received = scatter("rows of a batch", self._buffer)
+            longest = int(received[: _PREFIX.itemsize].view(_PREFIX)["longest"][0])
+            if longest <= len(received):
+                return read_message(received)
+            self._buffer = np.empty((get_size(), longest), np.uint8)
+
+
+def messages_of_rows(batch: Any, *, may_differ: bool) -> list[Message]:
+    """Return the rows of each rank of a batch of eager tensors. Local.
+
+    `may_differ`: components with other numbers of rows than the batch has samples go to all ranks.
+    """
+    if not may_differ:
+        batch = tnt_data.check_rows(batch)
+    leaves = [in_order_of_rows(leaf) for leaf in tf.nest.flatten(batch)]
+    num_global = int(num_rows(batch))
+    shared = np.array([has_rows(leaf) and leaf.shape[0] != num_global for leaf in leaves])
+    messages = []
+    for rank in range(get_size()):
+        rows = range(rank, num_global, get_size())
+        components = [
+            component
+            for leaf, is_whole in zip(leaves, shared, strict=True)
+            for component in _rows_of(leaf, is_whole, rows or range(min(num_global, 1)))
+        ]
+        messages.append(Message.of((len(rows), num_global, shared), components))
+    return messages
+
+
+def rows_in(message: tuple[Any, list[Any]], element_spec: Any) -> tnt_data.MicroBatch:
+    """Return the rows in one of `messages_of_rows`. Local."""
+    (num_local, num_global, shared), components = message
+    specs = tf.nest.flatten(element_spec, expand_composites=True)
+    with tf.device("CPU:0"):  # where those of a dataset are
+        tensors = [
+            None if each is None else tf.convert_to_tensor(each, spec.dtype)
+            for each, spec in zip(components, specs, strict=True)
+        ]
+    data = tf.nest.pack_sequence_as(element_spec, tensors, expand_composites=True)
+    return tnt_data.MicroBatch(data, num_local, num_global, shared=shared)
+
+
+def _rows_of(leaf: Any, is_whole: bool, rows: range) -> list[Any]:
+    """Return the components of rows of a leaf as arrays, strings as objects."""
+    if leaf is None:
+        return [None]
+    if isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)):
+        part = leaf if is_whole else rows_at(leaf, tf.constant(rows, tf.int64))
+        return [each.numpy() for each in tf.nest.flatten(part, expand_composites=True)]
+    array = leaf.numpy()
+    if is_whole or not has_rows(leaf):
+        return [array]
+    return [array[rows.start : rows.stop : rows.step]]
+
+
+def _is_of_numbers(component: Any) -> bool:
+    return isinstance(component, np.ndarray) and not component.dtype.hasobject
+
+
+def _places(head: int, sizes: Sequence[int]) -> Iterator[slice]:
+    begin = _PREFIX.itemsize + head
+    for size in sizes:
+        begin = -(-begin // _ALIGNMENT) * _ALIGNMENT
+        yield slice(begin, begin + size)
+        begin += size
+    yield slice(begin, None)

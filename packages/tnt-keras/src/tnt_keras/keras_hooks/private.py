@@ -21,33 +21,32 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
-import tensorflow as tf
 
-from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.keras_hooks.version_gate import VersionGate
+from tnt_keras.keras_hooks.patch import plain_class, replaced
+from tnt_keras.keras_hooks.private_tensorflow import VersionGate
 
-_GATE = VersionGate("Keras", "keras", oldest=(3, 8), newest=(3, 15))
+_GATE = VersionGate("Keras", oldest=(3, 8), newest=(3, 15))
 
-_data_adapters = _GATE.find("keras.src.trainers.data_adapters")
-_get_data_adapter = _GATE.find("keras.src.trainers.data_adapters", "get_data_adapter")
-_is_torch_loader = _GATE.find("keras.src.trainers.data_adapters", "is_torch_dataloader")
+_adapters = "keras.src.trainers.data_adapters"
+_data_adapters = _GATE.find(_adapters)
+_get_data_adapter = _GATE.find(_adapters, "get_data_adapter")
+_is_torch_loader = _GATE.find(_adapters, "is_torch_dataloader")
 _is_grain_dataset = getattr(_data_adapters, "is_grain_dataset", None)  # not in Keras 3.8
 _flatten_layers = _GATE.find("keras.src.layers.layer", "Layer", "_flatten_layers")
-DataAdapter: Any = (
-    _GATE.find("keras.src.trainers.data_adapters.data_adapter", "DataAdapter") or object
-)
+DataAdapter: Any = _GATE.find(f"{_adapters}.data_adapter", "DataAdapter") or object
 """What Keras' methods take in the place of data: `adapter_of` them, or one of another class."""
 _accumulating_method = _GATE.find("keras", "Optimizer", "_backend_apply_gradients")
 _trainer = "keras.src.backend.tensorflow.trainer", "TensorFlowTrainer"
-_symbolic_build = _GATE.find(*_trainer, "_maybe_symbolic_build")
-_results_or_logs = _GATE.find(*_trainer, "_get_metrics_result_or_logs")
-_enumerate_epoch = _GATE.find(
-    "keras.src.trainers.epoch_iterator", "EpochIterator", "_enumerate_iterator"
-)
-_backup_methods = {
-    name: _GATE.find("keras.src.callbacks.backup_and_restore", "BackupAndRestore", name)
-    for name in ("_save_model", "_load_model")
-}
+_epochs = "keras.src.trainers.epoch_iterator", "EpochIterator"
+_backup = "keras.src.callbacks.backup_and_restore", "BackupAndRestore"
+for _replaced in (
+    (*_trainer, "_maybe_symbolic_build"),
+    (*_trainer, "_get_metrics_result_or_logs"),
+    (*_epochs, "_enumerate_iterator"),
+    (*_backup, "_save_model"),
+    (*_backup, "_load_model"),
+):
+    _GATE.find(*_replaced)
 _global_seed_generator = _GATE.find("keras.src.random.seed_generator", "global_seed_generator")
 _get_global_attribute = _GATE.find("keras.src.backend.common.global_state", "get_global_attribute")
 
@@ -56,6 +55,12 @@ _get_global_attribute = _GATE.find("keras.src.backend.common.global_state", "get
 def check_version() -> None:
     """Refuse a version of Keras that is not supported, or lacks a name; only once. Local."""
     _GATE.check(keras.__version__)
+
+
+def has_keras_methods(model: keras.Model, *names: str) -> bool:
+    """Return whether methods of a model are those of `keras.Model`, the mixins left out. Local."""
+    plain = plain_class(type(model))
+    return all(getattr(plain, name) is getattr(keras.Model, name) for name in names)
 
 
 def all_layers(model: keras.Model) -> list[Any]:
@@ -69,8 +74,7 @@ def in_attributes(owner: Any, kind: type | tuple[type, ...]) -> list[Any]:
 
     They may also be within lists, tuples and dictionaries; sets differ in order between processes.
     """
-    seen: set[int] = set()
-    return [each for each in _in_containers(vars(owner), seen) if isinstance(each, kind)]
+    return [each for each in _in_containers(vars(owner), set()) if isinstance(each, kind)]
 
 
 def _in_containers(value: Any, seen: set[int]) -> Iterator[Any]:
@@ -184,12 +188,8 @@ def replaced_backup(
 
 KINDS_OF_INPUT = frozenset(
     {
-        "ArrayDataAdapter",
-        "TFDatasetAdapter",
-        "PyDatasetAdapter",
-        "GeneratorDataAdapter",
-        "TorchDataLoaderAdapter",
-        "GrainDatasetAdapter",
+        *("ArrayDataAdapter", "TFDatasetAdapter", "PyDatasetAdapter", "GeneratorDataAdapter"),
+        *("TorchDataLoaderAdapter", "GrainDatasetAdapter"),
     }
 )
 """The adapters of Keras whose data ranks can share; another kind of data is refused."""
@@ -212,41 +212,3 @@ def adapter_of(data: Any, class_weight: dict[int, float] | None, *, shuffle: boo
     """Return Keras' own adapter of a dataset, or of what makes batches. Local."""
     check_version()
     return _get_data_adapter(data, class_weight=class_weight, shuffle=shuffle)
-
-
-class ChangedInput(DataAdapter):
-    """Input for `fit` that changes the dataset which Keras makes of Python code's batches."""
-
-    def __init__(
-        self,
-        data: Any,
-        class_weight: dict[int, float] | None,
-        change: Callable[[tf.data.Dataset], tf.data.Dataset],
-        begin_epoch: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._adapter = adapter_of(data, class_weight)
-        self._change = change
-        self._begin_epoch = begin_epoch
-
-    def get_tf_dataset(self) -> tf.data.Dataset:
-        """Return the changed dataset of one epoch. Local."""
-        return self._change(self._adapter.get_tf_dataset())
-
-    @property
-    def num_batches(self) -> int | None:
-        """Batches in an epoch, None if not known."""
-        return self._adapter.num_batches
-
-    @property
-    def batch_size(self) -> int | None:
-        """Samples in a batch, None if not known."""
-        return self._adapter.batch_size
-
-    def on_epoch_begin(self) -> None:
-        """Start workers. Local."""
-        self._begin_epoch()
-        self._adapter.on_epoch_begin()
-
-    def on_epoch_end(self) -> None:
-        """Stop workers. Local."""
-        self._adapter.on_epoch_end()

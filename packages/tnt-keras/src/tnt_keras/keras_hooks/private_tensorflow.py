@@ -1,4 +1,4 @@
-"""The only module that uses what TensorFlow does not document.
+"""The only module that uses what TensorFlow does not document, and the gate for private names.
 
 These are functions and variables of graphs, and the files in which AutoGraph puts generated code.
 
@@ -10,38 +10,89 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
+import itertools
 import linecache
 import os
 import sys
 import weakref
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.keras_hooks.version_gate import VersionGate
+from tnt_keras.process.rank import logger
+
+
+@dataclasses.dataclass
+class VersionGate:
+    """Find private names of one package, and refuse versions of it that lack them.
+
+    `oldest` and `newest` are minor versions that the names were tested with; one that is not known
+    is used with a warning if it has all the names. `warn` logs the warning of a newer version,
+    where another package has more to say of it. Finding names neither fails nor logs.
+    """
+
+    package: str
+    oldest: tuple[int, int]
+    newest: tuple[int, int]
+    warn: Callable[[], None] | None = None
+    missing: list[str] = dataclasses.field(default_factory=list)  # names looked for in vain
+
+    def find(self, module: str, *names: str) -> Any:
+        """Return a (nested) name of a private module, None if this version lacks it. Local."""
+        try:
+            return functools.reduce(getattr, names, importlib.import_module(module))
+        except (ImportError, AttributeError):
+            self.missing.append(".".join((module, *names)))
+            return None
+
+    def check(self, version: str) -> None:
+        """Refuse a version that is not supported or lacks names; warn of one not known. Local."""
+        after = (self.newest[0], self.newest[1] + 1)
+        first, last, end = (
+            f"{major}.{minor}" for major, minor in (self.oldest, self.newest, after)
+        )
+        tested = f"{self.package} {first} to {last}"
+        major, minor = (int(number) for number in version.split(".")[:2])
+        if not self.oldest <= (major, minor) < (self.oldest[0] + 1, 0):
+            raise ImportError(
+                f"{self.package} {version} is not supported by tnt-keras, which was tested with "
+                f"{tested}: `pip install '{self.package.lower()}>={first},<{end}'`."
+            )
+        if self.missing:
+            raise ImportError(
+                f"{self.package} {version} lacks {', '.join(self.missing)}, which tnt-keras "
+                f"needs. It was tested with {tested}: install one of these, or a newer tnt-keras."
+            )
+        if (major, minor) <= self.newest:
+            return
+        if self.warn is not None:
+            self.warn()
+            return
+        logger.warning(
+            "%s %s is newer than all versions that tnt-keras was tested with (%s).",
+            self.package,
+            version,
+            f"{first} to {last}",
+        )
+
 
 _GATE = VersionGate(
     "TensorFlow",
-    "tensorflow",
     oldest=(2, 18),
     newest=(2, 21),
     warn=tnt_data.warn_of_unknown_release,  # once in a process, whichever package notices it
 )
-
-
-_get_function = _GATE.find("tensorflow.python.framework.ops", "Graph", "_get_function")
-_AtomicFunction = _GATE.find(
-    "tensorflow.python.eager.polymorphic_function.atomic_function",
-    "AtomicFunction",
-    "cached_definition",
-)
-_function_def_to_graph = _GATE.find(
-    "tensorflow.python.framework.function_def_to_graph", "function_def_to_graph"
-)
-_variable_creators = _GATE.find(
-    "tensorflow.python.framework.ops", "Graph", "_variable_creator_stack"
-)
+_core = "tensorflow.python.framework"
+_get_function = _GATE.find(f"{_core}.ops", "Graph", "_get_function")
+_variable_creators = _GATE.find(f"{_core}.ops", "Graph", "_variable_creator_stack")
+_function_def_to_graph = _GATE.find(f"{_core}.function_def_to_graph", "function_def_to_graph")
+_atomic = "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction"
+_cached_definition = _GATE.find(*_atomic, "cached_definition")
+_execute = _GATE.find("tensorflow.python.eager.execute", "execute")
+_context = _GATE.find("tensorflow.python.eager.context", "context")
 _loader = _GATE.find("tensorflow.python.autograph.pyct", "loader")
 _load_source = _GATE.find("tensorflow.python.autograph.pyct.loader", "load_source")
 _made_bodies: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
@@ -53,8 +104,7 @@ def check_version() -> None:
     _GATE.check(tf.__version__)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class CalledFunction:
+class CalledFunction(NamedTuple):
     """A function that operations of a graph call."""
 
     graph: Any  # its body
@@ -67,18 +117,18 @@ def called_function(graph: Any, name: str) -> CalledFunction:
     while graph is not None:
         function = _get_function(graph, name)
         if function is not None:
-            return _called(graph, function)
+            return CalledFunction(_body_of(function, graph), function.cached_definition)
         graph = getattr(graph, "outer_graph", None)
     raise LookupError(f"The graph has no function {name!r}.")
 
 
-def _called(graph: Any, function: Any) -> CalledFunction:
+def _body_of(function: Any, graph: Any) -> Any:
     # TensorFlow keeps some functions for ever, and with them whatever is remembered for them.
     body = getattr(function, "graph", None) or _made_bodies.get(function)
     if body is None:  # made by TensorFlow's own code of the days of sessions
         with graph.as_default():  # which has the functions that this one calls
             body = _made_bodies[function] = _function_def_to_graph(function.cached_definition)
-    return CalledFunction(body, function.cached_definition)
+    return body
 
 
 def made_outside(**options: Any) -> tf.Variable:
@@ -92,6 +142,15 @@ def made_outside(**options: Any) -> tf.Variable:
             return tf.Variable(**options)
     finally:
         traced._variable_creator_stack = creators
+
+
+def executed(
+    operation_type: str, inputs: list[tf.Tensor], attributes: dict[str, Any], num_outputs: int
+) -> list[tf.Tensor]:
+    """Run an operation now, given all its inputs in one list and all its attributes. Local."""
+    check_version()
+    flat = tuple(itertools.chain.from_iterable(attributes.items()))
+    return list(_execute(operation_type, num_outputs, inputs, flat, _context()))
 
 
 def keep_generated_code_in_memory() -> None:

@@ -5,10 +5,9 @@ Each object is made of a sample of what is sent, and may then be used any number
 
 from __future__ import annotations
 
-import dataclasses
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +18,6 @@ from tnt_keras.calls.current_call import user_line
 from tnt_keras.process.rank import get_rank
 
 Array = np.ndarray[Any, Any]
-_LOW_BITS = np.int64(2**32 - 1)
 
 
 class _TensorCollective:
@@ -29,16 +27,16 @@ class _TensorCollective:
 
     def __init__(self, inputs: Any, group: tnt_comm.Group | None = None) -> None:
         self._group = tnt_comm.Group() if group is None else group
-        self._leaves = [leaf_of(value) for value in flattened(inputs)]
-        self._labels = labels_of(inputs, self._leaves, type(self).__name__)
-        self._structure = _structure_of(inputs)
+        self._leaves = [leaf_of(value) for value in _flattened(inputs)]
+        self._labels = self._labels_of(inputs)
+        self._structure = tf.nest.map_structure(lambda _: _VALUE, inputs)
         self._tickets: list[tnt_comm.Ticket[Any]] | None = None
 
-    def start(self, inputs: Any) -> None:
+    def start(self, inputs: Any = None) -> None:
         """Begin, without waiting for other members; the values are copied. Collective.
 
         Args:
-            inputs: Like the sample.
+            inputs: Like the sample; of a broadcast, what others than the root give has no effect.
 
         Raises:
             ValueError: If `inputs` differs from the sample.
@@ -52,8 +50,8 @@ class _TensorCollective:
         arrays, caller = self._arrays_of(inputs), user_line()
         if arrays:
             self._tickets = [
-                self._start_one(array, label, caller)
-                for array, label in zip(arrays, self._labels, strict=True)
+                self._start_one(leaf, array, label=label, caller=caller)
+                for leaf, array, label in zip(self._leaves, arrays, self._labels, strict=True)
             ]
         else:  # others may have values, and would wait for them
             self._tickets = [self._group.start_barrier(label=self._labels[0], caller=caller)]
@@ -86,35 +84,46 @@ class _TensorCollective:
         ]
         return tf.nest.pack_sequence_as(self._structure, results)
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
         raise NotImplementedError
 
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return leaf.restore(received)
 
     def _arrays_of(self, inputs: Any) -> list[Array]:
-        values = flattened(inputs)
+        values = _flattened(inputs)
         try:
             tf.nest.assert_same_structure(self._structure, inputs)
         except (TypeError, ValueError):
-            raise self._error_for(
-                _described(_structure_of(inputs)), _described(self._structure)
-            ) from None
+            given = tf.nest.map_structure(lambda _: _VALUE, inputs)
+            texts = (str(nest).replace(",)", ")") for nest in (given, self._structure))
+            raise self._error_for(*texts) from None
         for value, leaf in zip(values, self._leaves, strict=True):
             given = leaf_of(value)
-            if not self._is_like(given, leaf):
+            if given[:2] != leaf[:2] or (self._compares_shapes and given.shape != leaf.shape):
                 raise self._error_for(str(given), str(leaf))
         return [as_array(value) for value in values]
-
-    def _is_like(self, given: Leaf, sample: Leaf) -> bool:
-        same_shape = given.shape == sample.shape or not self._compares_shapes
-        return (given.kind, given.dtype) == (sample.kind, sample.dtype) and same_shape
 
     def _error_for(self, given: str, sample: str) -> ValueError:
         return ValueError(
             f"Rank {get_rank()}: `inputs` of a {type(self).__name__} must be like the sample that "
             f"it was made of. Received: {given} instead of {sample}."
         )
+
+    def _labels_of(self, nest: Any) -> list[str]:
+        """Return a label for each value of a nest, or one for an empty nest.
+
+        Labels differ where structures do, so that ranks notice it in the first messages that do not
+        fit: "TensorAllreducer: scalar 1 of 2 at ['loss']".
+        """
+        name, num_leaves = type(self).__name__, len(self._leaves)
+        if not num_leaves:
+            return [f"{name}: no values"]
+        return [
+            f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {num_leaves}"
+            + (f" at {path}" if path else "")
+            for number, (leaf, path) in enumerate(zip(self._leaves, _paths(nest), strict=True), 1)
+        ]
 
 
 class TensorAllreducer(_TensorCollective):
@@ -149,19 +158,13 @@ class TensorAllreducer(_TensorCollective):
         self.start(inputs)
         return self.wait_for_completion()
 
-    def _arrays_of(self, inputs: Any) -> list[Array]:
-        arrays = super()._arrays_of(inputs)
-        return [
-            halves_of(array) if leaf.kind is int else array
-            for leaf, array in zip(self._leaves, arrays, strict=True)
-        ]
-
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return joined_halves(received) if leaf.kind is int else super()._result_of(leaf, received)
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        sent = halves_of(array) if leaf.kind is int else array
         op = "or" if array.dtype == bool else "sum"
-        return self._group.start_allreduce(array, op, label=label, caller=caller)
+        return self._group.start_allreduce(sent, op, **labels)
 
 
 class TensorBroadcaster(_TensorCollective):
@@ -185,25 +188,19 @@ class TensorBroadcaster(_TensorCollective):
         self, inputs: Any, root_rank: int = 0, group: tnt_comm.Group | None = None
     ) -> None:
         super().__init__(inputs, group)
-        root_rank = _as_root(root_rank)
+        try:
+            root_rank = operator.index(root_rank)  # NumPy's are taken, texts and fractions not
+        except TypeError:
+            raise TypeError(
+                f"Rank {get_rank()}: `root_rank` must be an int. Received: {root_rank!r} "
+                f"({type(root_rank).__name__})."
+            ) from None
         if not 0 <= root_rank < self._group.size:
             raise ValueError(
                 f"Rank {get_rank()}: `root_rank` must be a rank inside of the group, in "
                 f"[0, {self._group.size}). Received: root_rank={root_rank}."
             )
         self._root = root_rank
-
-    def start(self, inputs: Any = None) -> None:
-        """Begin, without waiting for other members. Collective.
-
-        Args:
-            inputs: Like the sample; what other members than the root give is not looked at.
-
-        Raises:
-            ValueError: If `inputs` of the root differs from the sample.
-            RuntimeError: If it was begun before, and not waited for.
-        """
-        super().start(inputs)
 
     def broadcast(self, inputs: Any = None) -> Any:
         """Begin and wait. Collective.
@@ -222,8 +219,8 @@ class TensorBroadcaster(_TensorCollective):
             return super()._arrays_of(inputs)
         return [np.zeros(leaf.shape, leaf.dtype) for leaf in self._leaves]
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
-        return self._group.start_broadcast(array, self._root, label=label, caller=caller)
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        return self._group.start_broadcast(array, self._root, **labels)
 
 
 class TensorAllgatherer(_TensorCollective):
@@ -257,22 +254,11 @@ class TensorAllgatherer(_TensorCollective):
         self.start(inputs)
         return self.wait_for_completion()
 
-    def _start_one(self, array: Array, label: str, caller: str) -> tnt_comm.Ticket[Any]:
-        return self._group.start_allgather(array.reshape(-1), label=label, caller=caller)
+    def _start_one(self, leaf: Leaf, array: Array, **labels: Any) -> tnt_comm.Ticket[Any]:
+        return self._group.start_allgather(array.reshape(-1), **labels)
 
     def _result_of(self, leaf: Leaf, received: Any) -> Any:
         return leaf.restore(np.concatenate(received))
-
-
-def _as_root(root_rank: int) -> int:
-    """Return `root_rank` as an integer of Python; NumPy's are taken, texts and fractions not."""
-    try:
-        return operator.index(root_rank)
-    except TypeError:
-        raise TypeError(
-            f"Rank {get_rank()}: `root_rank` must be an int. Received: {root_rank!r} "
-            f"({type(root_rank).__name__})."
-        ) from None
 
 
 class _Value:
@@ -281,29 +267,15 @@ class _Value:
 
 
 _VALUE = _Value()
+"""What is in the place of all values of a nest where its structure is kept."""
 
 
-def _structure_of(nest: Any) -> Any:
-    """Return a nest with the same one in the place of all values."""
-    return tf.nest.map_structure(lambda _: _VALUE, nest)
-
-
-def _described(structure: Any) -> str:
-    return str(structure).replace(",)", ")")
-
-
-@dataclasses.dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """What one value of a nest is."""
 
     kind: type  # class of Python numbers, `np.generic`, `np.ndarray` or `tf.Tensor`
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-
-    @property
-    def is_scalar(self) -> bool:
-        """Whether it is a number, not an array or tensor of one."""
-        return self.kind not in (np.ndarray, tf.Tensor)
 
     def restore(self, array: Array) -> Any:
         """Return a result as a value of the same kind. Local."""
@@ -315,38 +287,23 @@ class Leaf:
 
     def __str__(self) -> str:
         """Describe it for messages."""
-        if self.is_scalar and self.kind is not np.generic:
+        if self.kind is np.generic:
+            return f"{self.dtype} NumPy scalar"
+        names = {np.ndarray: "array", tf.Tensor: "tensor"}
+        if self.kind not in names:
             return self.kind.__name__
-        name = {np.generic: "NumPy scalar", np.ndarray: "array"}.get(self.kind, "tensor")
-        shape = f" of shape {self.shape}" if not self.is_scalar else ""
-        return f"{self.dtype} {name}{shape}"
+        return f"{self.dtype} {names[self.kind]} of shape {self.shape}"
 
 
 def leaf_of(value: Any) -> Leaf:
     """Return what a value is; refuse kinds, dtypes and ints that cannot be sent. Local."""
-    kind = _kind_of(value)
-    array = as_array(value)
+    kind, array = _kind_of(value), as_array(value)
     tnt_comm.arrays.dtype_name(array.dtype)
     return Leaf(kind, array.dtype, array.shape)
 
 
-def labels_of(nest: Any, leaves: list[Leaf], name: str) -> list[str]:
-    """Return a label for each value of a nest, or one for an empty nest. Local.
-
-    Labels differ where structures do, so that ranks notice it in the first messages that do not
-    fit: "TensorAllreducer: scalar 1 of 2 at ['loss']".
-    """
-    if not leaves:
-        return [f"{name}: no values"]
-    return [
-        f"{name}: {'array' if leaf.shape else 'scalar'} {number} of {len(leaves)}"
-        + (f" at {path}" if path else "")
-        for number, (leaf, path) in enumerate(zip(leaves, _paths(nest), strict=True), start=1)
-    ]
-
-
-def flattened(nest: Any) -> list[Any]:
-    """Return the values of a nest, dicts in the order of their sorted keys. Local."""
+def _flattened(nest: Any) -> list[Any]:
+    """Return the values of a nest, dicts in the order of their sorted keys."""
     try:
         return list(tf.nest.flatten(nest))
     except TypeError as error:
@@ -373,7 +330,7 @@ def halves_of(number: Array) -> Array:
 
     Sums of halves over less than 2**31 members do not wrap around.
     """
-    return np.array([number >> 32, number & _LOW_BITS])
+    return np.array([number >> 32, number & np.int64(2**32 - 1)])
 
 
 def joined_halves(sums: Array) -> int:
@@ -399,9 +356,8 @@ def _kind_of(value: Any) -> type:
             f"Rank {get_rank()}: a masked array cannot be sent, since its mask would be lost: give "
             "`array.filled(0)`, or its data and its mask."
         )
-    if isinstance(value, (np.generic, np.ndarray)):
-        return np.ndarray if isinstance(value, np.ndarray) else np.generic
-    for kind in (bool, int, float):  # a bool is an int, too
+    # A bool is an int, too, and a NumPy float a float.
+    for kind in (np.ndarray, np.generic, bool, int, float):
         if isinstance(value, kind):
             return kind
     if isinstance(value, tf.Tensor) and hasattr(value, "numpy"):

@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition import control_flow, lists
+from tnt_keras.partition import control_flow, plan
 from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.graph import ALIASES, Edge, FlatGraph, Node, users_line
+from tnt_keras.partition.lists import LIST_RULES
 from tnt_keras.partition.operations import is_deterministic, is_handle
-from tnt_keras.partition.plan import (
-    Accumulated,
-    Alias,
-    Body,
-    Broadcast,
-    Check,
-    Compute,
-    Count,
-    Cut,
-    Known,
-    Step,
-)
+from tnt_keras.partition.plan import Body, Step
 from tnt_keras.partition.random_ops import is_draw
 from tnt_keras.partition.rules.indexing import gives_rows
-from tnt_keras.partition.rules.registry import Decision, Entry, Operation, Output, entry_of
+from tnt_keras.partition.rules.registry import Decision, Entry, Operation, entry_of
 from tnt_keras.partition.value import (
     HANDLE,
     PARTIAL,
@@ -39,7 +29,6 @@ from tnt_keras.partition.value import (
     Partial,
     PerReplica,
     Placement,
-    Shape,
     Sharded,
     Value,
     is_shared,
@@ -60,7 +49,8 @@ class PartitionError(RuntimeError):
 class Analysis:
     """Places values. All graphs of a step share what it learns of shapes and bodies. Local.
 
-    `num_rows` may be `ANY_ROWS`; `replica_rows` are the numbers of rows that a replica can have.
+    `num_rows` may be `ANY_ROWS`; `replica_rows` are the numbers of rows that a replica can have;
+    `flat` returns the body of a loop, branch or region with all calls inlined.
     """
 
     def __init__(
@@ -68,23 +58,17 @@ class Analysis:
         num_rows: int,
         replica_rows: Sequence[int],
         shapes: GlobalShapes,
-        graphs: dict[Any, FlatGraph],
+        flat: Callable[[Any], FlatGraph],
     ) -> None:
         self.num_rows = num_rows
         self.replica_rows = tuple(replica_rows)
         self.placements_of_regions: dict[Node, list[Placement]] = {}
         self.shapes = shapes
-        self._graphs = graphs
+        self.flat = flat
 
     def of_replica(self, num_rows: int) -> Analysis:
         """Return the analysis for a local region in a replica, whose rows are its whole batch."""
-        return Analysis(num_rows, [num_rows], self.shapes, self._graphs)
-
-    def flat(self, graph: Any) -> FlatGraph:
-        """Return the body of a loop, branch or region with all calls inlined."""
-        if graph not in self._graphs:
-            self._graphs[graph] = FlatGraph(graph)
-        return self._graphs[graph]
+        return Analysis(num_rows, [num_rows], self.shapes, self.flat)
 
     def body(
         self,
@@ -131,13 +115,11 @@ class _Walk:
             ) from error
 
     def _placed(self, node: Node, inputs: tuple[Value, ...]) -> Step:
+        as_they_are = tuple(v.placement for v in inputs)
+        if not node.controls and (node.type in ALIASES or _picks_all(node, inputs)):
+            return plan.Alias(node, inputs, as_they_are, inputs[: len(node.dtypes)])
         if node.type in ALIASES:
-            placements = tuple(v.placement for v in inputs)
-            if not node.controls:
-                return Alias(node, inputs, placements, inputs)
-            return Compute.by(Decision(placements, placements), node, inputs, inputs)
-        if _picks_all(node, inputs) and not node.controls:
-            return Alias(node, inputs, tuple(v.placement for v in inputs), inputs[:1])
+            return plan.Compute.by(Decision(as_they_are, as_they_are), node, inputs, inputs)
         special = control_flow.step(self._analysis, node, inputs)
         if special is not None:
             return special
@@ -146,14 +128,13 @@ class _Walk:
         if any(v.placement == PARTIAL_HANDLE for v in inputs):
             return _accumulated(node, inputs)
         shapes = self._analysis.shapes.infer(node, inputs)
-        holds_list = any(isinstance(v.placement, ListOf) for v in inputs)
-        if node.type in lists.LIST_TYPES or (holds_list and node.dtypes == [tf.variant]):
-            placed = lists.place_list(node, inputs)
-            if placed is not None:
-                decision, outputs = placed
-                if all(v.is_known for v in outputs):
-                    return Known(node, inputs, decision.inputs, tuple(outputs))
-                return Compute.by(decision, node, inputs, [self._with_rows(v) for v in outputs])
+        rule = LIST_RULES.get(node.type)
+        placed = None if rule is None else rule(node, inputs)
+        if placed is not None:
+            decision, outputs = placed
+            if all(v.is_known for v in outputs):
+                return plan.Known(node, inputs, decision.inputs, tuple(outputs))
+            return plan.Compute.by(decision, node, inputs, [self._with_rows(v) for v in outputs])
         outputs = with_known(node, inputs, shapes)
         examples = self._analysis.shapes.in_example(node, inputs, [v.shape for v in outputs])
         outputs = [
@@ -163,66 +144,55 @@ class _Walk:
         if node.type == "Const" and outputs[0].constant is None:
             return self._replicated(node, inputs, outputs, False)
         if all(v.is_known for v in outputs) and outputs:
-            return Known(node, inputs, tuple(v.placement for v in inputs), tuple(outputs))
-        if node.type in _SIZES and any(not is_shared(v.placement) for v in inputs):
-            demands = tuple(
-                v.placement if isinstance(v.placement, Sharded) else replicated(v.placement)
-                for v in inputs
-            )
-            return Count(node, inputs, demands, tuple(outputs))
+            return plan.Known(node, inputs, as_they_are, tuple(outputs))
+        if node.type in _SIZES and not all(map(is_shared, as_they_are)):
+            demands = (p if isinstance(p, Sharded) else replicated(p) for p in as_they_are)
+            return plan.Count(node, inputs, tuple(demands), tuple(outputs))
         if not any(map(is_handle, node.dtypes)) and not is_deterministic(node):
-            return Broadcast(
-                node, inputs, tuple(replicated(v.placement) for v in inputs), tuple(outputs)
-            )
-        return self._computed(node, inputs, shapes, outputs)
+            return plan.Broadcast(node, inputs, tuple(map(replicated, as_they_are)), tuple(outputs))
+        return self._computed(node, inputs, outputs)
 
-    def _computed(
-        self, node: Node, inputs: tuple[Value, ...], shapes: Sequence[Shape], outputs: list[Value]
-    ) -> Step:
+    def _computed(self, node: Node, inputs: tuple[Value, ...], outputs: list[Value]) -> Step:
         entry = entry_of(node.type)
         seen = tuple(self._seen(node, i, v, entry) for i, v in enumerate(inputs))
-        described = tuple(
-            Output(s, v.dtype, v.example_shape) for s, v in zip(shapes, outputs, strict=True)
-        )
-        operation = Operation(node.type, seen, described, self._analysis.num_rows, node.attributes)
+        num_rows, attributes = self._analysis.num_rows, node.attributes
+        operation = Operation(node.type, seen, tuple(outputs), num_rows, attributes)
         if all(is_shared(v.placement) for v in seen):
             if gives_rows(operation):
                 rows = self._with_rows(outputs[0].placed(Sharded(0)))
-                return Cut(node, inputs, tuple(v.placement for v in seen), (rows,))
+                return plan.Cut(node, inputs, tuple(v.placement for v in seen), (rows,))
             return self._replicated(node, inputs, outputs, False)
         decision = entry.rule(operation) if entry is not None else None
         if decision is None and self._is_region:
             decision = control_flow.fused_batch_norm(operation)
         if decision is None or not _has_known_parts(decision):
-            has_rows = any(isinstance(v.placement, Sharded) for v in seen)
-            return self._replicated(node, inputs, outputs, has_rows)
+            return self._replicated(node, inputs, outputs, bool(operation.with_rows()))
         placed = zip(outputs, decision.outputs, strict=True)
-        return Compute.by(decision, node, inputs, [self._with_rows(v.placed(p)) for v, p in placed])
+        return plan.Compute.by(
+            decision, node, inputs, [self._with_rows(v.placed(p)) for v, p in placed]
+        )
 
     def _with_rows(self, value: Value) -> Value:
         """Return the value with the size of the rows' axis, if the shape function has none."""
-        if not isinstance(value.placement, Sharded) or value.shape is None:
-            return value
-        if value.shape[value.placement.axis] is not None:
-            return value
-        shape = local_shape(value.shape, value.placement, self._analysis.num_rows)
-        return dataclasses.replace(value, shape=shape)
+        match value.placement:
+            case Sharded(axis) if value.shape is not None and value.shape[axis] is None:
+                shape = local_shape(value.shape, value.placement, self._analysis.num_rows)
+                return dataclasses.replace(value, shape=shape)
+        return value
 
     def _seen(self, node: Node, i: int, value: Value, entry: Entry | None) -> Value:
         """Return what a rule sees of an input: replicated, unless the rule can take it as it is."""
         if is_shared(value.placement):
             return value
-        if entry is None or i in entry.replicated or i - len(node.inputs) in entry.replicated:
-            return value.placed(replicated(value.placement))
-        if isinstance(value.placement, PerReplica):
-            return value.placed(REPLICATED)
-        if isinstance(value.placement, Partial):
-            is_linear = entry.linear is None or i in entry.linear
+        if entry is None or {i, i - len(node.inputs)} & entry.replicated:
+            is_taken = False
+        elif value.placement == PARTIAL:
             # What several read is reduced once, not each of the values made of it.
             is_read_once = self._readers is None or self._readers[node.inputs[i]] <= 1
-            if value.placement != PARTIAL or not is_linear or not is_read_once:
-                return value.placed(REPLICATED)
-        return value
+            is_taken = is_read_once and (entry.linear is None or i in entry.linear)
+        else:
+            is_taken = not isinstance(value.placement, Partial | PerReplica)
+        return value if is_taken else value.placed(replicated(value.placement))
 
     def _replicated(
         self, node: Node, inputs: tuple[Value, ...], outputs: list[Value], is_gathered: bool
@@ -232,14 +202,9 @@ class _Walk:
         decision = Decision(demands, tuple(v.placement for v in placed))
         entry = entry_of(node.type)
         is_pointwise = (entry is not None and entry.is_pointwise) or is_draw(node.type)
-        on_demand = (
-            is_pointwise
-            and len(node.dtypes) == 1
-            and not node.controls
-            and all(v.shape is not None for v in inputs)
-            and placed[0].shape is not None
-        )
-        return Compute(node, inputs, demands, placed, decision, on_demand, is_gathered)
+        has_shapes = all(v.shape is not None for v in (*inputs, *placed))
+        on_demand = is_pointwise and len(placed) == 1 and has_shapes and not node.controls
+        return plan.Compute(node, inputs, demands, placed, decision, on_demand, is_gathered)
 
 
 def _has_known_parts(decision: Decision) -> bool:
@@ -252,23 +217,18 @@ def _has_known_parts(decision: Decision) -> bool:
 
 def describe(value: Value) -> str:
     """Return a value's placement, dtype and shape for messages."""
-    sizes = (
-        "?"
-        if value.shape is None
-        else ", ".join("?" if s is None else shown(s) for s in value.shape)
-    )
+    shape = (None,) if value.shape is None else value.shape
+    sizes = ", ".join("?" if size is None else shown(size) for size in shape)
     return f"{value.placement} {value.dtype.name}[{sizes}]"
 
 
 def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
     """Return the step of a variable that holds a partial sum in each process, and goes on to."""
     if node.type == "ReadVariableOp":
-        shape = tuple(node.shapes[0].as_list())
-        return Accumulated(
-            node, inputs, (PARTIAL_HANDLE,), (Value(PARTIAL, shape, node.dtypes[0]),)
-        )
+        read = Value(PARTIAL, tuple(node.shapes[0].as_list()), node.dtypes[0])
+        return plan.Accumulated(node, inputs, (PARTIAL_HANDLE,), (read,))
     if node.type in ("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"):
-        return Accumulated(node, inputs, (PARTIAL_HANDLE, PARTIAL), ())
+        return plan.Accumulated(node, inputs, (PARTIAL_HANDLE, PARTIAL), ())
     raise ValueError("A variable of partial sums can only be read, assigned and added to.")
 
 
@@ -277,22 +237,22 @@ def _picks_all(node: Node, inputs: Sequence[Value]) -> bool:
     if node.type != "GatherV2" or inputs[0].shape is None or node.attributes["batch_dims"]:
         return False
     picked, axis = inputs[1].constant, inputs[2].constant
-    if picked is None or axis is None or picked.ndim != 1:
+    if picked is None or axis is None or picked.ndim != 1 or picked.size == 0:
         return False
-    size = inputs[0].shape[int(axis)]
-    return picked.size == size and np.array_equal(picked, np.arange(size)) and size > 0
+    return inputs[0].shape[int(axis)] == picked.size and np.array_equal(
+        picked, np.arange(picked.size)
+    )
 
 
 def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
     """Return the step of an assertion: it holds for the batch if it holds in every replica."""
 
-    def local(value: Value) -> Placement:
-        is_condition = value is inputs[0]
-        if is_condition and value.placement == Partial("and"):
-            return value.placement
-        return REPLICATED if isinstance(value.placement, Partial | PerReplica) else value.placement
+    def is_read_whole(value: Value) -> bool:
+        is_condition = value is inputs[0] and value.placement == Partial("and")
+        return isinstance(value.placement, Partial | PerReplica) and not is_condition
 
-    return Check(node, inputs, tuple(local(v) for v in inputs), ())
+    demands = tuple(REPLICATED if is_read_whole(v) else v.placement for v in inputs)
+    return plan.Check(node, inputs, demands, ())
 
 
 def _readers(flat: FlatGraph) -> Counter[Edge]:

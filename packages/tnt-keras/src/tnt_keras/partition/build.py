@@ -65,7 +65,7 @@ class PartitionedStep:
 
     def __init__(self, traced: TracedStep, plan: Body) -> None:
         self._traced = traced
-        self._kept: list[Any] = []
+        self.kept: list[Any] = []  # alive as long as the step: functions that its loops call
         self.plan = plan
         self.partial_sums: list[Edge | None] = []  # in the traced graph, see `with_partial_sums`
         self.own_draws: frozenset[Node] = frozenset()  # of other rows than those of the serial run
@@ -73,10 +73,6 @@ class PartitionedStep:
         self.alone: set[str] = set()  # names of operations that other processes do not run
         self.function: Any = None
         self.seconds = 0.0  # processor time of building
-
-    def keep(self, thing: Any) -> None:
-        """Keep something alive as long as the step, such as the functions its loops call."""
-        self._kept.append(thing)
 
     def __call__(self, *tensors: tf.Tensor) -> Any:
         """Run the step, and return the whole results in the structure of the traced function."""
@@ -124,15 +120,12 @@ def build(
     if draws_own_rows and replicas.count > 1:
         raise ValueError("Several replicas of one process draw the rows of the serial run.")
     begin = time.process_time()
-    replica_rows = [ANY_ROWS]
-    if num_rows is not None:
-        replica_rows = sorted({replicas.num_rows(v, num_rows) for v in (0, replicas.total - 1)})
+    rows, extremes = num_rows or ANY_ROWS, (0, replicas.total - 1)
+    replica_rows = sorted({replicas.num_rows(v, rows) for v in extremes} if num_rows else [rows])
     shapes = GlobalShapes()
-    analysis = Analysis(num_rows or ANY_ROWS, replica_rows, shapes, traced.bodies)
-    arguments = [
-        *_given(traced, inputs, shapes, num_rows),
-        *_captured(traced, len(inputs), accumulators),
-    ]
+    analysis = Analysis(rows, replica_rows, shapes, traced.flattened)
+    given = _given(traced, inputs, shapes, num_rows)
+    arguments = [*given, *_captured(traced, len(inputs), accumulators)]
     flat = traced.flat if decide is None else FlatGraph(traced.graph, decide, is_step=True)
     plan = analysis.body(flat, arguments, is_step=True)
     plan = plan.with_outputs([replicated(p) for p in plan.outputs])
@@ -149,11 +142,9 @@ def build_without_batch(traced: TracedStep, num_inputs: int) -> Callable[[], Non
     reduced = traced.flat.without(traced.flat.arguments[:num_inputs])
     if not reduced.nodes:
         return None
-    arguments = [
-        *(Value(REPLICATED, None, n.dtypes[0]) for n in reduced.arguments[:num_inputs]),
-        *_captured(traced, num_inputs, ()),
-    ]
-    plan = Analysis(1, [1], GlobalShapes(), traced.bodies).body(reduced, arguments, is_step=True)
+    given = [Value(REPLICATED, None, n.dtypes[0]) for n in reduced.arguments[:num_inputs]]
+    arguments = [*given, *_captured(traced, num_inputs, ())]
+    plan = Analysis(1, [1], GlobalShapes(), traced.flattened).body(reduced, arguments, is_step=True)
     kept: list[Any] = []
 
     def effects() -> None:
@@ -209,36 +200,26 @@ def _function(
 ) -> Any:
     plan = built.plan
     given = plan.arguments[:num_inputs]
-    replica_rows = [
-        num_rows and replicas.num_rows(replica, num_rows) for replica in replicas.numbers
-    ]
-    specs = [
-        tf.TensorSpec(shape, value.dtype)
-        for value in given
-        for shape in _local_shapes(value, replica_rows)
-    ]
+    rows = [num_rows and replicas.num_rows(replica, num_rows) for replica in replicas.numbers]
+    specs = [tf.TensorSpec(s, v.dtype) for v in given for s in _local_shapes(v, rows)]
     if num_rows is None:
         specs.append(tf.TensorSpec([], tf.int64))
-
     counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
     updates = _updates(traced, plan.flat)
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         exchange = make_exchange(tensors)
-        emitter = Emitter(sharding, exchange, built.keep, updates, built.own_draws)
-        emitter.draw_counters = counters
+        emitter = Emitter(sharding, exchange, built.kept.append, updates, built.own_draws, counters)
         flat = iter(tensors)
-        parts = [[next(flat) for _ in _local_shapes(value, replica_rows)] for value in given]
+        parts = [[next(flat) for _ in _local_shapes(value, rows)] for value in given]
         parts += _captured_here(traced)
         schedule = Schedule(emitter, plan, arguments_of(plan, parts))
         outputs = [t for [t] in schedule.run()]
         built.alone = emitter.alone
         built.explanation = explain(plan, emitter.exchanged, schedule.num_levels)
-        partial_sums = [
-            _partial_sum(emitter, schedule, e) for e in built.partial_sums if e is not None
-        ]
-        return [*outputs, *partial_sums]
+        wanted = [edge for edge in built.partial_sums if edge is not None]
+        return [*outputs, *(_partial_sum(emitter, schedule, edge) for edge in wanted)]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
 
@@ -268,7 +249,12 @@ def _added(traced: TracedStep, plan: Body, variable: tf.Variable) -> Edge | None
     total = past_aliases(node.inputs[1])[0] if node.type == "AssignVariableOp" else node
     if total.type != "AddV2":
         return None
-    partial_sums = [e for e in total.inputs if not _reads(past_aliases(e)[0], handle)]
+    sources = ((edge, past_aliases(edge)[0]) for edge in total.inputs)
+    partial_sums = [
+        edge
+        for edge, source in sources
+        if source.type != "ReadVariableOp" or source.inputs != [(handle, 0)]
+    ]
     return partial_sums[0] if len(partial_sums) == 1 else None
 
 
@@ -287,10 +273,6 @@ def _partial_sum(emitter: Emitter, schedule: Schedule, edge: Edge) -> tf.Tensor:
     return emitter.partial_sum(emitted)
 
 
-def _reads(node: Node, handle: Node) -> bool:
-    return node.type == "ReadVariableOp" and node.inputs == [(handle, 0)]
-
-
 def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
     """Return the nodes from which trainable variables are updated, by way of others or directly.
 
@@ -304,14 +286,9 @@ def _updates(traced: TracedStep, flat: FlatGraph) -> frozenset[Node]:
             assignments[node.inputs[0][0]].append(node)
     todo = [handle for handle, tensor in captured if id(tensor) in trained]
     found: set[Node] = set()
-    read: set[Node] = set()
     while todo:
         node = todo.pop()
-        if node in assignments:
-            if node not in read:
-                read.add(node)
-                todo += assignments[node]
-        elif node not in found:
+        if node not in found:
             found.add(node)
-            todo += [source for source, _ in node.inputs]
-    return frozenset(found)
+            todo += assignments.get(node, [source for source, _ in node.inputs])
+    return frozenset(found - assignments.keys())

@@ -10,9 +10,12 @@ by rows (`k / N`). The derivative that comes back through this mean is weighted 
 from __future__ import annotations
 
 import dataclasses
+import functools
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.global_shapes import in_common
@@ -50,9 +53,7 @@ def step(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Step | No
         return _region(analysis, node, inputs)
     if node.type in _LOOPS:
         return _loop(analysis, node, inputs)
-    if node.type in _BRANCHES:
-        return _branch(analysis, node, inputs)
-    return None
+    return _branch(analysis, node, inputs) if node.type in _BRANCHES else None
 
 
 def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
@@ -63,17 +64,14 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
     last round.
     """
     [body_graph], [condition_graph] = (_graphs(analysis, node, name) for name in ("body", "cond"))
+    results = map(past_aliases, body_graph.outputs)
     variables = [
-        _invariant(value, edge == (argument, 0))
-        for value, edge, argument in zip(
-            inputs, map(past_aliases, body_graph.outputs), body_graph.arguments, strict=True
-        )
+        value if edge == (argument, 0) else _invariant(value)
+        for value, edge, argument in zip(inputs, results, body_graph.arguments, strict=True)
     ]
-    sums = _accumulators(body_graph, condition_graph)
-    variables = [
-        v.placed(PARTIAL) if i in sums and v.placement == REPLICATED and v.dtype.is_floating else v
-        for i, v in enumerate(variables)
-    ]
+    for i in _accumulators(body_graph, condition_graph):
+        if variables[i].placement == REPLICATED and variables[i].dtype.is_floating:
+            variables[i] = variables[i].placed(PARTIAL)
     moves = [0] * len(variables)
     for _ in range(4 * len(variables) + 8):
         body = analysis.body(body_graph, variables)
@@ -98,70 +96,47 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
 
 def _next(variable: Value, result: Value, num_rows: int) -> Value:
     """Return what is known of a loop's variable both before and after an iteration."""
-    shape = in_common(variable.shape, result.shape)
-    if isinstance(variable.placement, Handle):
+    shape, before = in_common(variable.shape, result.shape), variable.placement
+    if isinstance(before, Handle):
         return variable
-    is_kept = variable.constant is not None and result is variable
-    following = Value(
-        _in_loop(variable.placement, result.placement),
-        shape,
-        variable.dtype,
-        variable.constant if is_kept else None,
-        variable.elements if result is variable else None,
-        joined(variable.element, result.element),
-        variable.example if result is variable else None,
-        variable.example_shape if variable.example_shape == result.example_shape else None,
-        variable.length if variable.length == result.length else None,
-        variable.example_length if variable.example_length == result.example_length else None,
+    # Partial sums stay what they are only if the iteration leaves them so.
+    is_totalled = before == PARTIAL and result.placement != PARTIAL
+    placement = join(REPLICATED if is_totalled else before, result.placement)
+    counted = ("example_shape", "length", "example_length")
+    other = {n: None for n in counted if getattr(variable, n) != getattr(result, n)}
+    element = joined(variable.element, result.element)
+    following = dataclasses.replace(
+        variable, placement=placement, shape=shape, element=element, **other
     )
-    return fitting(following, num_rows)
+    return fitting(following if result is variable else _invariant(following), num_rows)
 
 
-def _in_loop(before: Placement, after: Placement) -> Placement:
-    """Return the placement of a variable, from those before and after an iteration.
-
-    Partial sums stay partial sums only if the iteration leaves them so. Anything else needs the
-    total.
-    """
-    if before == PARTIAL and after != PARTIAL:
-        return join(REPLICATED, after)
-    return join(before, after)
+def _known_of(known: Value | Element) -> list[Any]:
+    """Return what is known of a value, to be compared; of arrays, that there is one."""
+    fields = (getattr(known, field.name) for field in dataclasses.fields(known))
+    return [
+        _known_of(x) if isinstance(x, Element) else type(x) if isinstance(x, np.ndarray) else x
+        for x in fields
+    ]
 
 
-def _known_of(value: Value) -> tuple[Any, ...]:
-    """Return what is known of a value, to be compared."""
-    return (
-        *(value.placement, value.shape, value.constant is None),
-        *(value.elements, value.example is None, value.example_shape),
-        *(value.length, value.example_length, _known_of_element(value.element)),
-    )
-
-
-def _known_of_element(element: Element | None) -> Any:
-    if element is None:
-        return None
-    return element.shape, element.constant is None, _known_of_element(element.element)
-
-
-def _invariant(value: Value, is_kept: bool) -> Value:
-    """Return what is known of a variable before the loop and may hold in every iteration."""
-    if is_kept or isinstance(value.placement, Handle):
+def _invariant(value: Value) -> Value:
+    """Return what is known of a variable that an iteration changes, in every iteration."""
+    if isinstance(value.placement, Handle):
         return value
     return dataclasses.replace(value, constant=None, elements=None, example=None)
 
 
 def _accumulators(body: FlatGraph, condition: FlatGraph) -> set[int]:
     """Return the variables that a loop only adds to: each replica can sum up its own."""
-    readers: dict[Edge, int] = {}
-    for flat in (body, condition):
-        for node in flat.nodes:
-            if node.type != "Identity":
-                for edge in {past_aliases(e) for e in node.inputs}:
-                    readers[edge] = readers.get(edge, 0) + 1
+    readers: Counter[Edge] = Counter()
+    for node in (*body.nodes, *condition.nodes):
+        if node.type != "Identity":
+            readers.update(set(map(past_aliases, node.inputs)))
     found = set()
     for i, (node, _) in enumerate(map(past_aliases, body.outputs)):
         argument = body.arguments[i], 0
-        adds = node.type in ("AddV2", "AddN") and argument in [past_aliases(e) for e in node.inputs]
+        adds = node.type in ("AddV2", "AddN") and argument in map(past_aliases, node.inputs)
         if adds and readers[argument] == 1 and (condition.arguments[i], 0) not in readers:
             found.add(i)
     return found
@@ -172,13 +147,11 @@ def _branch(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Branch
     graphs = [g for name in _BRANCHES[node.type] for g in _graphs(analysis, node, name)]
     # Shapes may be wrong in a branch that these sizes never take.
     bodies = [analysis.body(g, arguments) for g in _taken(graphs, inputs[0], node.type)]
-    outputs = []
-    for results in zip(*(body.results for body in bodies), strict=True):
-        outputs.append(_of_any(results, analysis.num_rows))
-    placements = [v.placement for v in outputs]
+    results = zip(*(body.results for body in bodies), strict=True)
+    outputs = tuple(_of_any(values, analysis.num_rows) for values in results)
     demands = (REPLICATED, *(v.placement for v in arguments))
-    bodies = [body.with_outputs(placements) for body in bodies]
-    return Branch(node, inputs, demands, tuple(outputs), bodies=tuple(bodies))
+    placed = tuple(body.with_outputs([v.placement for v in outputs]) for body in bodies)
+    return Branch(node, inputs, demands, outputs, bodies=placed)
 
 
 def _taken(graphs: list[FlatGraph], chosen: Value, operation_type: str) -> list[FlatGraph]:
@@ -193,13 +166,10 @@ def _taken(graphs: list[FlatGraph], chosen: Value, operation_type: str) -> list[
 
 def _of_any(results: Sequence[Value], num_rows: int) -> Value:
     """Return what is known of an output whichever branch was taken."""
-    first = results[0]
-    shape, placement, element = first.shape, first.placement, first.element
-    for other in results[1:]:
-        shape = in_common(shape, other.shape)
-        placement = join(placement, other.placement)
-        element = joined(element, other.element)
-    return fitting(Value(placement, shape, first.dtype, element=element), num_rows)
+    shape = functools.reduce(in_common, (v.shape for v in results))
+    placement = functools.reduce(join, (v.placement for v in results))
+    element = functools.reduce(joined, (v.element for v in results))
+    return fitting(Value(placement, shape, results[0].dtype, element=element), num_rows)
 
 
 def _graphs(analysis: Analysis, node: Node, attribute: str) -> list[FlatGraph]:
@@ -221,7 +191,9 @@ def _region(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Region
     placement = PARTIAL if gradient_of(node) else PER_REPLICA
     varying = _varying(flat, [isinstance(p, Sharded | PerReplica) for p in demands])
     outputs = tuple(
-        _output(v, placement if edge in varying else REPLICATED)
+        v
+        if isinstance(v.placement, Sharded | Handle)
+        else Value(placement if edge in varying else REPLICATED, v.shape, v.dtype)
         for v, edge in zip(results, flat.outputs, strict=True)
     )
     analysis.placements_of_regions[node] = [v.placement for v in outputs]
@@ -247,7 +219,8 @@ def _demands(
     """
     demands = [REPLICATED if isinstance(v.placement, Partial) else v.placement for v in inputs]
     name = gradient_of(node)
-    forward = next((n for n, _ in node.inputs if _calls(n, name)), None) if name else None
+    called = {n.attributes["f"].name: n for n, _ in reversed(node.inputs) if n.body is not None}
+    forward = called.get(name)
     if forward is None:
         return tuple(demands), frozenset()
     num_given = len(node.body.inputs) - len(node.body.captures)
@@ -261,22 +234,12 @@ def _demands(
     return tuple(demands), frozenset(weighted)
 
 
-def _calls(node: Node, name: str) -> bool:
-    return node.body is not None and node.attributes["f"].name == name
-
-
 def _of_replica(value: Value, num_rows: int) -> Value:
     # What depends on the rows of the batch does not follow from those of the replica.
     shape = local_shape(static(value.shape), value.placement, num_rows)
     placement = REPLICATED if isinstance(value.placement, Sharded | PerReplica) else value.placement
     elements = static(value.elements)
     return Value(placement, shape, value.dtype, value.constant, elements, value.element)
-
-
-def _output(value: Value, without_rows: Placement) -> Value:
-    if isinstance(value.placement, Sharded | Handle):
-        return value
-    return Value(without_rows, value.shape, value.dtype)
 
 
 def _varying(flat: FlatGraph, arguments: Sequence[bool]) -> set[Edge]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,7 @@ from tnt_keras.partition.lists import stacked
 from tnt_keras.partition.operations import ADDITIONS, attribute, create, is_handle, sum_of
 from tnt_keras.partition.plan import Compute
 from tnt_keras.partition.random_ops import is_draw, own_key, rows_of_draw
-from tnt_keras.partition.reshard import (
-    BatchSharding,
-    Exchange,
-    NoExchange,
-    NumRows,
-    Request,
-    scaled,
-)
+from tnt_keras.partition.reshard import BatchSharding, Exchange, NumRows, Request, scaled
 from tnt_keras.partition.value import (
     PARTIAL,
     PER_REPLICA,
@@ -60,54 +53,41 @@ class Emitted:
         node: Node | None,
         source: tuple[Compute, Sequence[Emitted]] | None = None,
     ) -> None:
-        self.value = value
-        self.node = node
-        self.source = source
+        self.value, self.node, self.source = value, node, source
         self.tensors: dict[Placement, list[tf.Tensor]] = {}
         if tensors is not None:
             self.tensors[value.placement] = list(tensors)
 
 
+@dataclasses.dataclass(eq=False)
 class Emitter:
     """Makes operations and reshards values, in the graph that is being built.
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
-    which each replica draws rows of its own. `keep` is called with what must live as long as the
-    graph.
+    which each replica draws rows of its own, and `draw_counters` say how far seeded draws have
+    come. `keep` is called with what must live as long as the graph. Emitters of bodies share with
+    that of the graph the lists of exchanges, of which some block, and `alone`, the names of
+    operations that other processes do not run.
     """
 
-    def __init__(
-        self,
-        sharding: BatchSharding,
-        exchange: Exchange,
-        keep: Callable[[Any], None],
-        updates: frozenset[Node] = frozenset(),
-        own_draws: frozenset[Node] = frozenset(),
-        scope: str = "",
-    ) -> None:
-        self.sharding = sharding
-        self.exchange = exchange
-        self.keep = keep
-        self.blocked: list[Request] = []  # exchanges that block, in this graph and in bodies
-        self.exchanged: list[Exchanged] = []
-        self.alone: set[str] = set()  # names of operations that other processes do not run
-        self.operations: dict[Node, list[tf.Operation]] = {}  # waited for by what follows a node
-        self.draw_counters: Mapping[Node, tf.Variable] = {}  # how far seeded draws have come
-        self._updates = updates
-        self._own_draws = own_draws
-        self.scope = scope
-        self.constants: dict[Any, tf.Tensor] = {}
+    sharding: BatchSharding
+    exchange: Exchange
+    keep: Callable[[Any], None]
+    updates: frozenset[Node] = frozenset()
+    own_draws: frozenset[Node] = frozenset()
+    draw_counters: Mapping[Node, tf.Variable] = dataclasses.field(default_factory=dict)
+    scope: str = ""
+    blocked: list[Request] = dataclasses.field(default_factory=list)
+    exchanged: list[Exchanged] = dataclasses.field(default_factory=list)
+    alone: set[str] = dataclasses.field(default_factory=set)
+    # Those of each node, waited for by what follows the node.
+    operations: dict[Node, list[tf.Operation]] = dataclasses.field(default_factory=dict)
+    constants: dict[Any, tf.Tensor] = dataclasses.field(default_factory=dict)
 
     def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emitter for the body of a loop or branch, a function this graph calls."""
-        inner = copy.copy(self)
-        inner.sharding, inner.operations = sharding, {}
-        inner.draw_counters, inner.constants, inner.scope = {}, {}, ""
-        return inner
-
-    def of_replica(self, sharding: BatchSharding, scope: str) -> Emitter:
-        """Return the emitter for a local region in one replica, whose rows are the whole batch."""
-        return Emitter(sharding, NoExchange(), self.keep, scope=f"{scope}/")
+        own: dict[str, Any] = {"operations": {}, "draw_counters": {}, "constants": {}, "scope": ""}
+        return dataclasses.replace(self, sharding=sharding, **own)
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
@@ -119,13 +99,10 @@ class Emitter:
     def needs_exchange(self, emitted: Emitted, placement: Placement) -> bool:
         """Return whether a value must be exchanged before it can have a placement."""
         held = emitted.value.placement
-        if placement in emitted.tensors or held == placement or REPLICATED in emitted.tensors:
+        if placement in (held, *emitted.tensors) or REPLICATED in emitted.tensors:
             return False
-        return not (
-            is_shared(held)
-            or isinstance(held, ListOf)
-            or (held, placement) == (PER_REPLICA, PARTIAL)
-        )
+        is_weighted = (held, placement) == (PER_REPLICA, PARTIAL)
+        return not (is_weighted or is_shared(held) or isinstance(held, ListOf))
 
     def request(
         self, emitted: Emitted, level: int | None = None, *, is_last: bool = False
@@ -141,7 +118,7 @@ class Emitter:
             case _:
                 kind, tensor = "sum", self.sharding.reduced(self.sharding.weighted(parts), "sum")
         name = node.name if node is not None else "output"
-        is_update = is_last and node in self._updates
+        is_update = is_last and node in self.updates
         self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
         return Request(kind, tensor, name, users_line(node), is_update)
 
@@ -212,23 +189,21 @@ class Emitter:
                 if parts is not None:
                     return parts
         parts = self.sharding.cut(self.reshard(emitted, REPLICATED)[0], rows)
-        return [
-            _with_shape(part, self.sharding.part_shape(value.shape, rows, k))
-            for part, k in zip(parts, self.sharding.replica_rows, strict=True)
-        ]
+        shapes = self.sharding.part_shapes(value.shape, rows)
+        return [_with_shape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def _computed_rows(
         self, emitted: Emitted, step: Compute, inputs: Sequence[Emitted], rows: Sharded
     ) -> list[tf.Tensor] | None:
-        if step.node in self._own_draws:
+        if step.node in self.own_draws:
             return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
             operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
             return rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
         placements = step.operand_placements(rows)
-        return (
-            None if placements is None else self.compute(step.of_rows(rows, placements), inputs)[0]
-        )
+        if placements is None:
+            return None
+        return self.compute(step.of_rows(rows, placements), inputs)[0]
 
     def _own_rows(self, step: Compute, inputs: Sequence[Emitted], rows: Sharded) -> list[tf.Tensor]:
         """Return rows that replicas draw for themselves, each with a key of its own."""
@@ -247,9 +222,7 @@ class Emitter:
         handles, element = emitted.tensors[held], emitted.value.element
         if held.element is None:
             return handles * (1 if is_shared(placement) else self.sharding.replicas.count)
-        if placement.element is None or placement.element == held.element:
-            return handles
-        if is_shared(held) and is_shared(placement):
+        if placement.element is None or placement == held or all(map(is_shared, (held, placement))):
             return handles
         is_nested = isinstance(held.element, ListOf)
         if element is None or element.shape is None or (is_nested and not element.is_optional):
@@ -258,11 +231,11 @@ class Emitter:
             raise PartitionError(
                 f"A list of {held.element} cannot become one of {placement.element}, in {where}."
             )
+        if element.is_optional:
+            return self._optional(emitted, held, placement.element)
         replicas = zip(
             handles, [None] if is_shared(held) else self.sharding.replica_rows, strict=True
         )
-        if element.is_optional:
-            return self._optional(emitted, held.element, placement.element, replicas)
         sizes = [-1 if size is None else size for size in element.shape]
         operand = Value(REPLICATED, (len(sizes),), tf.int32)
         axis = held.element.axis if isinstance(held.element, Sharded) else None
@@ -282,22 +255,15 @@ class Emitter:
             for t in self.reshard(tensor, stacked(placement.element))
         ]
 
-    def _optional(
-        self,
-        emitted: Emitted,
-        held: Placement,
-        wanted: Placement,
-        replicas: Iterable[tuple[tf.Tensor, NumRows | None]],
-    ) -> list[tf.Tensor]:
+    def _optional(self, emitted: Emitted, of: ListOf, wanted: Placement) -> list[tf.Tensor]:
         """Return an optional with what it holds in a placement."""
-        element = known(emitted.value.element)
+        element, held = known(emitted.value.element), of.element or REPLICATED
+        shapes = map(tf.TensorShape, self.sharding.part_shapes(element.shape, held))
         values = [
             tf.raw_ops.OptionalGetValue(
-                optional=optional,
-                output_types=[element.dtype],
-                output_shapes=[tf.TensorShape(self.sharding.part_shape(element.shape, held, k))],
+                optional=optional, output_types=[element.dtype], output_shapes=[shape]
             )[0]
-            for optional, k in replicas
+            for optional, shape in zip(emitted.tensors[of], shapes, strict=True)
         ]
         described = Value(held, element.shape, element.dtype, element=element.element)
         item = Emitted(described, values, emitted.node)
@@ -310,23 +276,24 @@ class Emitter:
     def constant(self, array: np.ndarray[Any, Any], dtype: tf.DType) -> tf.Tensor:
         """Return a constant. Equal constants are made once."""
         array = np.asarray(array)
-        key = (dtype, array.shape, array.tobytes()) if array.dtype != object else None
-        if key is None or key not in self.constants:
+        # Arrays of objects hold no bytes by which to know them again.
+        held = array.tobytes() if array.dtype != object else object()
+        key = dtype, array.shape, held
+        if key not in self.constants:
             with tf.control_dependencies(None):
-                made = tf.constant(array, dtype)
-            if key is None:
-                return made
-            self.constants[key] = made
+                self.constants[key] = tf.constant(array, dtype)
         return self.constants[key]
 
     @contextlib.contextmanager
     def after(self, node: Node) -> Iterator[None]:
         """Make operations on the device of a traced node, after what the node comes after."""
         before = [op for control in node.controls for op in self.operations.get(control, ())]
-        with tf.control_dependencies(before) if before else contextlib.nullcontext():
-            device = node.operation.device
-            with tf.device(device) if device else contextlib.nullcontext():
-                yield
+        device, nothing = node.operation.device, contextlib.nullcontext()
+        with (
+            tf.control_dependencies(before) if before else nothing,
+            tf.device(device) if device else nothing,
+        ):
+            yield
 
     def make(self, node: Node, operands: Sequence[tf.Tensor]) -> tf.Operation:
         """Make the operation of a node itself."""
@@ -343,15 +310,15 @@ class Emitter:
         shared = all(is_shared(p) for p in (*decision.inputs, *placements))
         changes = {name: attribute(value) for name, value in decision.attributes.items()}
         attributes = node.attributes.of_operation | changes
-        replicas = [(None, "")] if shared else self._replicas()
+        is_one = shared or self.sharding.replicas.count == 1
         made = []
         with self.after(node):
-            for place, (k, suffix) in enumerate(replicas):
+            for place, (replica, k) in enumerate([(0, None)] if shared else self.sharding.each):
                 operands = [
                     self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
                     for i, tensors in enumerate(resharded)
                 ]
-                name = self.scope + node.name + suffix
+                name = self.scope + node.name + ("" if is_one else f"/replica_{replica}")
                 if shared and _rounds_a_sum(node):
                     operation = sum_of(operands, name)
                 else:
@@ -377,25 +344,16 @@ class Emitter:
             if not any(map(tf.is_tensor, local)):
                 array = np.asarray(local, dtype.as_numpy_dtype)
                 return self.constant(array.reshape(sizes), dtype)
-            each = [
+            made = [
                 tf.cast(n, dtype)
                 if tf.is_tensor(n)
                 else self.constant(np.asarray(n, dtype.as_numpy_dtype), dtype)
                 for n in local
             ]
-            made = tf.stack(each) if sizes else each[0]
+            made = tf.stack(made) if sizes else made[0]
             made = tf.reshape(made, sizes) if len(sizes) > 1 else made
         self.constants[key] = made
         return made
-
-    def _replicas(self) -> list[tuple[NumRows | None, str]]:
-        """Return, for each replica, its number of rows and the suffix of its operations' names."""
-        rows = self.sharding.replica_rows
-        if len(rows) == 1:
-            return [(rows[0], "")]
-        return [
-            (k, f"/replica_{v}") for k, v in zip(rows, self.sharding.replicas.numbers, strict=True)
-        ]
 
     def _operand(self, step: Compute, i: int, tensor: tf.Tensor, k: NumRows | None) -> tf.Tensor:
         decision, value = step.decision, step.inputs[i]
@@ -403,10 +361,10 @@ class Emitter:
         if i not in decision.counts_rows or k is None:
             return tensor if replaced is None else self.constant(replaced, value.dtype)
         counts = decision.counts_rows[i]
-        if replaced is not None:
-            return self._integers(np.ravel(replaced).tolist(), value, counts, k)
-        if value.is_known:
-            return self._integers(value.known_elements or (), value, counts, k)
+        known_numbers = value.known_elements or () if value.is_known else None
+        numbers = known_numbers if replaced is None else np.ravel(replaced).tolist()
+        if numbers is not None:
+            return self._integers(numbers, value, counts, k)
         rows = step.outputs[0].placement
         size = local_size(rows, k) if isinstance(rows, Sharded) else None
         if step.node.type == "Reshape" and size is not None:  # also in the place of -1
@@ -418,23 +376,20 @@ class Emitter:
         self, step: Compute, tensors: list[tf.Tensor], k: NumRows | None
     ) -> list[tf.Tensor]:
         """Check the shapes of a replica's outputs, and return the outputs, weighted if demanded."""
-        result = []
-        for tensor, value in zip(tensors, step.outputs, strict=True):
-            if not is_handle(value.dtype):
-                expected = self.sharding.part_shape(value.shape, value.placement, k)
-                if not tensor.shape.is_compatible_with(tf.TensorShape(expected)):
-                    raise PartitionError(
-                        f"Operation {step.node.name!r} of type {step.node.type} gives "
-                        f"{tensor.shape} in a replica of {k} rows, where {describe(value)} demands "
-                        f"{tf.TensorShape(expected)}. Its inputs are "
-                        f"{[describe(v) for v in step.inputs]}."
-                    )
-                tensor = _with_shape(tensor, expected)
-                is_partial_sum = isinstance(value.placement, Partial)
-                if step.decision.weighted and is_partial_sum and k is not None:
-                    tensor = tensor * self.sharding.share(k, tensor.dtype)
-            result.append(tensor)
-        return result
+        for i, value in enumerate(step.outputs):
+            if is_handle(value.dtype):
+                continue
+            expected = tf.TensorShape(self.sharding.part_shape(value.shape, value.placement, k))
+            if not tensors[i].shape.is_compatible_with(expected):
+                raise PartitionError(
+                    f"Operation {step.node.name!r} of type {step.node.type} gives "
+                    f"{tensors[i].shape} in a replica of {k} rows, where {describe(value)} demands "
+                    f"{expected}. Its inputs are {[describe(v) for v in step.inputs]}."
+                )
+            tensors[i] = _with_shape(tensors[i], expected)
+            if step.decision.weighted and isinstance(value.placement, Partial) and k is not None:
+                tensors[i] *= self.sharding.share(k, tensors[i].dtype)
+        return tensors
 
 
 def _rounds_a_sum(node: Node) -> bool:
@@ -442,7 +397,7 @@ def _rounds_a_sum(node: Node) -> bool:
     return dtype is not None and len(node.inputs) > 1 and (dtype.is_floating or dtype.is_complex)
 
 
-def _with_shape(tensor: tf.Tensor, shape: Shape) -> tf.Tensor:
+def _with_shape(tensor: tf.Tensor, shape: Shape | tf.TensorShape) -> tf.Tensor:
     if shape is not None and not tensor.shape.is_fully_defined():
         tensor.set_shape(shape)
     return tensor

@@ -51,16 +51,16 @@ class Explanation:
     def summary(self) -> str:
         """One line: what is exchanged in each step."""
         gradients = [e for e in self.exchanged if e.is_update]
-        last = self.num_levels - 1
-        numbers = [e for e in self.exchanged if not e.is_update and e.level == last]
-        others = [e for e in self.exchanged if not e.is_update and e.level != last]
+        values = [e for e in self.exchanged if not e.is_update]
+        at_end = [e for e in values if e.level == self.num_levels - 1]
+        others = [e for e in values if e.level != self.num_levels - 1]
         parts = []
         if gradients:
             plural = "" if self.num_buckets == 1 else "s"
             buckets = f" in {self.num_buckets} bucket{plural}" if self.num_buckets else ""
             parts.append(f"{_count(gradients, 'gradient')}{buckets} beside backpropagation")
-        if numbers:
-            parts.append(f"{_count(numbers, 'value')} at the end")
+        if at_end:
+            parts.append(f"{_count(at_end, 'value')} at the end")
         parts.append(f"{_count(others, 'value')} within the step" if others else "nothing else")
         return ", ".join(parts)
 
@@ -72,13 +72,9 @@ class Explanation:
             size = "varies" if e.num_bytes is None else str(e.num_bytes)
             level = "blocking" if e.level is None else str(e.level + 1)
             rows.append((kind, size, level, e.name, e.line))
-        widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = [
-            "  ".join(
-                [*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]
-            ).rstrip()
-            for row in rows
-        ]
+        widths = [*(max(len(row[i]) for row in rows) for i in range(4)), 0]
+        padded = ([c.ljust(w) for c, w in zip(row, widths, strict=True)] for row in rows)
+        lines = ["  ".join(cells).rstrip() for cells in padded]
         share = f"{self.replicated_share:.0%} of the arithmetic on rows is done by all ranks alike."
         return "\n".join([*lines, share])
 
@@ -95,14 +91,11 @@ class Explanation:
         ]
         if self.replicated_share > 0.1:
             lines = sorted({line or name for _, name, line in self.gathered})
-            found.append(
-                f"all ranks do {self.replicated_share:.0%} of the arithmetic alike, since "
-                + (
-                    f"rows are gathered at {', '.join(lines[:3])}"
-                    if lines
-                    else "it is on values that have no row for each sample, such as ragged ones"
-                )
-            )
+            reason = "it is on values that have no row for each sample, such as ragged ones"
+            if lines:
+                reason = f"rows are gathered at {', '.join(lines[:3])}"
+            share = f"{self.replicated_share:.0%}"
+            found.append(f"all ranks do {share} of the arithmetic alike, since {reason}")
         return found
 
 
@@ -111,16 +104,10 @@ def exchanged_value(
 ) -> Exchanged:
     """Return the description of a value that is exchanged. Local."""
     count = None if is_symbolic(value.num_elements) else value.num_elements
+    num_bytes = None if count is None else count * value.dtype.size
     row = value.shape[1:] if value.shape is not None else None
-    return Exchanged(
-        kind,
-        name,
-        users_line(node),
-        None if count is None else count * value.dtype.size,
-        is_update,
-        isinstance(value.placement, Sharded) and estimated_size(row, 1) != 1,
-        level,
-    )
+    is_row = isinstance(value.placement, Sharded) and estimated_size(row, 1) != 1
+    return Exchanged(kind, name, users_line(node), num_bytes, is_update, is_row, level)
 
 
 def explain(plan: Body, exchanged: Sequence[Exchanged], num_levels: int) -> Explanation:
@@ -152,8 +139,7 @@ class _Work:
             match step:
                 case Compute():
                     self._add(step, num_times)
-                case Loop():
-                    body, condition = step.bodies
+                case Loop(bodies=(body, condition)):
                     self._enter(step, body)
                     self.add(body, num_times * _num_turns(condition))
                 case Branch():
@@ -167,22 +153,18 @@ class _Work:
         is_gathered = step.is_gathered or (is_alike and _lists_whole_rows(step))
         if is_gathered:
             self.gathered.append((node.type, node.name, users_line(node)))
-        if is_alike and (is_gathered or self._reads_gathered(step)):
+        if is_alike and (is_gathered or any(s in self._spoilt for s, _ in node.inputs)):
             self._spoilt.add(node)
             self.alike += num_times * _work(step)
         elif not is_alike:
             self.on_rows += num_times * _work(step)
 
     def _enter(self, step: Step, body: Body) -> None:
-        arguments = body.flat.arguments
-        for argument, (source, _) in zip(
-            arguments, step.node.inputs[-len(arguments) :], strict=False
-        ):
+        # Of a branch, the first input chooses.
+        pairs = zip(reversed(body.flat.arguments), reversed(step.node.inputs), strict=False)
+        for argument, (source, _) in pairs:
             if source in self._spoilt:
                 self._spoilt.update((argument, step.node))
-
-    def _reads_gathered(self, step: Step) -> bool:
-        return any(source in self._spoilt for source, _ in step.node.inputs)
 
 
 def _lists_whole_rows(step: Compute) -> bool:

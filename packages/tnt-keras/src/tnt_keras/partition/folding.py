@@ -6,8 +6,8 @@ depends on the sizes of this batch is kept for the next.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import inspect
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.keras_hooks.private_tensorflow import executed
 from tnt_keras.partition.graph import Node
-from tnt_keras.partition.operations import calls_functions, definition, is_handle, is_stateful
+from tnt_keras.partition.operations import calls_functions, is_handle, is_stateful
 from tnt_keras.partition.value import (
     REPLICATED,
     Shape,
     Value,
-    are_alike,
     constant,
     in_example,
     integers,
@@ -43,13 +43,9 @@ _NUMBERS = {
 # Operations that give elements other places, and do nothing to them: which of so many inputs hold
 # these elements.
 _MOVES: dict[str, Callable[[int], range]] = {
-    **dict.fromkeys(
-        (
-            *("ExpandDims", "GatherV2", "Identity", "Reshape", "Slice", "Squeeze", "StridedSlice"),
-            *("Transpose", "Unpack"),
-        ),
-        lambda count: range(1),
-    ),
+    **dict.fromkeys(("ExpandDims", "GatherV2", "Identity", "Reshape"), lambda count: range(1)),
+    **dict.fromkeys(("Slice", "Squeeze", "StridedSlice", "Transpose"), lambda count: range(1)),
+    "Unpack": lambda count: range(1),
     "ConcatV2": lambda count: range(count - 1),
     "DynamicStitch": lambda count: range(count // 2, count),
     "Pack": lambda count: range(count),
@@ -64,8 +60,9 @@ _OF_MULTIPLES: dict[str, Callable[..., int | None]] = {
     **dict.fromkeys(("Add", "AddV2"), operator.add),
     "Cast": operator.pos,
     "FloorDiv": quotient,
-    "Maximum": lambda a, b: max(a, b) if are_alike(a, b) else None,
-    "Minimum": lambda a, b: min(a, b) if are_alike(a, b) else None,
+    # In the same order for any number of rows.
+    "Maximum": lambda a, b: max(a, b) if is_symbolic(a) == is_symbolic(b) else None,
+    "Minimum": lambda a, b: min(a, b) if is_symbolic(a) == is_symbolic(b) else None,
     "Mul": operator.mul,
     "Sub": operator.sub,
 }
@@ -78,7 +75,9 @@ Elements: TypeAlias = tuple[int | None, ...] | None
 def fold(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value] | None:
     """Return the outputs of a node if they are known, None if not. Local."""
     if node.type == "Const":
-        return _const(node)
+        is_small = (node.shapes[0].num_elements() or 0) <= _LARGEST
+        array = tf.make_ndarray(node.attributes["value"]) if is_small else None
+        return None if array is None else [constant(array, node.dtypes[0])]
     if any(map(is_handle, node.dtypes)):
         return None
     known = _sizes(node, inputs)
@@ -102,7 +101,9 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
         return none
     if node.type in ("Shape", "ShapeN"):
         found = [v.shape for v in inputs]
-    elif all(v.known_elements is None for v in inputs) or not all(map(_is_small_array, inputs)):
+    elif all(v.known_elements is None for v in inputs) or any(
+        v.num_elements is None or v.num_elements > _LARGEST for v in inputs
+    ):
         return none
     elif node.type in _MOVES:
         found = _moved(node, inputs)
@@ -111,14 +112,11 @@ def known_elements(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     elif node.type == "ConcatOffset" and inputs[0].constant is not None:
         found = _offsets(int(inputs[0].constant), inputs[1:])
     elif node.type == "Prod" and len(inputs[0].shape or ()) == 1 and inputs[1].num_elements:
-        found = [_product(inputs[0])]
+        known = [e for e in _elements_of(inputs[0]) if e is not None]
+        found = [(multiple(math.prod(known)),) if len(known) == inputs[0].num_elements else None]
     else:
         return none
     return [e if e and any(x is not None for x in e) else None for e in found]
-
-
-def _is_small_array(value: Value) -> bool:
-    return value.num_elements is not None and value.num_elements <= _LARGEST
 
 
 def _elements_of(value: Value) -> tuple[int | None, ...]:
@@ -129,14 +127,14 @@ def _moved(node: Node, inputs: Sequence[Value]) -> list[Elements]:
     """Return the elements after an operation that moves them, by their positions in all inputs."""
     elements: list[int | None] = []
     arrays = []
-    for i, (value, tensor) in enumerate(zip(inputs, node.operation.inputs, strict=True)):
+    for i, value in enumerate(inputs):
         array = value.constant
         if i in _MOVES[node.type](len(inputs)):
             array = np.arange(value.num_elements or 0).reshape(value.known_sizes) + len(elements)
             elements += _elements_of(value)
         elif array is None:
             return [None] * len(node.dtypes)
-        arrays.append(np.asarray(array, tensor.dtype.as_numpy_dtype))
+        arrays.append(np.asarray(array, value.dtype.as_numpy_dtype))
     return [tuple(elements[p] for p in np.ravel(m).tolist()) for m in evaluate(node, arrays)]
 
 
@@ -148,14 +146,8 @@ def _offsets(axis: int, shapes: Sequence[Value]) -> list[Elements]:
         at = axis % len(sizes)
         found.append(tuple(offset if a == at else 0 for a in range(len(sizes))))
         size = sizes[at]
-        known = None if offset is None or size is None else offset + size
-        offset = None if known is None else multiple(known)
+        offset = None if offset is None or size is None else multiple(offset + size)
     return found
-
-
-def _product(vector: Value) -> Elements:
-    known = [e for e in _elements_of(vector) if e is not None]
-    return (multiple(math.prod(known)),) if len(known) == vector.num_elements else None
 
 
 def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
@@ -163,9 +155,7 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
     compute, dtype = _OF_MULTIPLES.get(node.type), node.dtypes[0]
     if compute is None or dtype.size < 4:
         return None
-    operands = np.broadcast_arrays(
-        *(np.asarray(_elements_of(v), object).reshape(v.known_sizes) for v in inputs)
-    )
+    arrays = (np.asarray(_elements_of(v), object).reshape(v.known_sizes) for v in inputs)
 
     def computed(*numbers: int | None) -> int | None:
         found = None if None in numbers else compute(*numbers)
@@ -173,7 +163,7 @@ def _of_multiples(node: Node, inputs: Sequence[Value]) -> Elements:
         is_exact = found is not None and dtype.min <= found <= dtype.max
         return found if is_exact or is_symbolic(found) else None
 
-    return tuple(map(computed, *(np.ravel(each).tolist() for each in operands)))
+    return tuple(map(computed, *(np.ravel(e).tolist() for e in np.broadcast_arrays(*arrays))))
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
@@ -181,9 +171,9 @@ def _elementwise(node: Node, inputs: Sequence[Value]) -> Elements:
     if any(is_symbolic(e) for v in inputs for e in v.elements or ()):
         return _of_multiples(node, inputs)
     arrays, unknown = [], []
-    for value, tensor in zip(inputs, node.operation.inputs, strict=True):
+    for value in inputs:
         elements, shape = _elements_of(value), value.known_sizes
-        known = np.asarray([1 if e is None else e for e in elements], tensor.dtype.as_numpy_dtype)
+        known = np.asarray([1 if e is None else e for e in elements], value.dtype.as_numpy_dtype)
         arrays.append(known.reshape(shape))
         unknown.append(np.asarray([e is None for e in elements], bool).reshape(shape))
     [computed] = evaluate(node, arrays)
@@ -203,10 +193,10 @@ def _broadcast_gradient_axes(node: Node, inputs: Sequence[Value]) -> list[Value]
     if node.type != "BroadcastGradientArgs" or any(e is None for e in examples):
         return None
     rank = max(np.size(e) for e in examples if e is not None)
-    (first, second) = [_with_leading_ones(v, rank) for v in inputs]
+    sizes = zip(*(_with_leading_ones(v, rank) for v in inputs), strict=True)
     axes: tuple[list[int], list[int]] = ([], [])
-    for axis, ((a, a_example), (b, b_example)) in enumerate(zip(first, second, strict=True)):
-        if a == 1 or b == 1:
+    for axis, ((a, a_example), (b, b_example)) in enumerate(sizes):
+        if 1 in (a, b):
             if a != b:
                 axes[0 if a == 1 else 1].append(axis)
         elif (a is None) != (b is None) or a_example != b_example or a_example == 1:
@@ -233,47 +223,30 @@ def _in_example(
     none: list[np.ndarray[Any, Any] | None] = [None] * len(node.dtypes)
     if not all(dtype.is_integer or dtype.is_bool for dtype in node.dtypes):
         return none
-    examples = [v.value_in_example for v in inputs]
-    try:
+    count = math.prod if node.type == "Size" else tuple
+    with contextlib.suppress(tf.errors.OpError, ValueError, OverflowError):
+        # The example need not be a batch that could occur.
         if node.type in ("Shape", "ShapeN", "Size"):
             return [
-                None if v.example_shape is None else _counted(node, v.example_shape, dtype)
+                None
+                if v.example_shape is None
+                else np.asarray(count(in_example(v.example_shape)), dtype.as_numpy_dtype)
                 for v, dtype in zip(inputs, node.dtypes, strict=True)
             ]
-        if (
-            not examples
-            or any(e is None for e in examples)
-            or node.type not in _NUMBERS
-            or not _is_small(shapes)
-            or not _is_pure(node)
-        ):
-            return none
-        return [*evaluate(node, [e for e in examples if e is not None])]
-    # The example need not be a batch that could occur.
-    except (tf.errors.OpError, ValueError, OverflowError):
-        return none
-
-
-def _counted(node: Node, shape: tuple[int, ...], dtype: tf.DType) -> np.ndarray[Any, Any]:
-    shape = in_example(shape)
-    return np.asarray(math.prod(shape) if node.type == "Size" else shape, dtype.as_numpy_dtype)
-
-
-def _const(node: Node) -> list[Value] | None:
-    size = node.shapes[0].num_elements()
-    if size is None or size > _LARGEST:
-        return None
-    return [constant(tf.make_ndarray(node.attributes["value"]), node.dtypes[0])]
+        examples = [v.value_in_example for v in inputs]
+        arrays = [e for e in examples if e is not None]
+        is_small = node.type in _NUMBERS and _is_small(shapes)
+        if arrays and len(arrays) == len(examples) and is_small and _is_pure(node):
+            return [*evaluate(node, arrays)]
+    return none
 
 
 def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
     """Return shapes, sizes and ranks, which are those of whole values."""
-    if node.type not in ("Shape", "ShapeN", "Size", "Rank"):
-        return None
-    if node.type == "Rank":
-        shape = inputs[0].shape
-        return None if shape is None else [constant(np.int32(len(shape)), node.dtypes[0])]
-    if any(v.num_elements is None for v in inputs):
+    if node.type == "Rank" and inputs[0].shape is not None:
+        return [constant(np.int32(inputs[0].rank), node.dtypes[0])]
+    is_count = node.type in ("Shape", "ShapeN", "Size")
+    if not is_count or any(v.num_elements is None for v in inputs):
         return None
     return [
         integers([v.num_elements or 0], (), dtype)
@@ -285,16 +258,15 @@ def _sizes(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
 
 def _is_small(shapes: Sequence[Shape]) -> bool:
     """Return whether outputs, if their shapes are known, are small enough to be computed now."""
-    sizes = [[size or 0 for size in shape] for shape in shapes if shape is not None]
-    return all(math.prod(size) <= _LARGEST for size in sizes)
+    known = (shape for shape in shapes if shape is not None)
+    return all(math.prod(size or 0 for size in shape) <= _LARGEST for shape in known)
 
 
 def _computed(node: Node, inputs: Sequence[Value]) -> list[Value] | None:
     numbers = [*node.dtypes, *(v.dtype for v in inputs)]
     if not _is_pure(node) or not all(d.is_numpy_compatible and d != tf.string for d in numbers):
         return None
-    arrays = [np.asarray(v.constant) for v in inputs]
-    results = evaluate(node, arrays)
+    results = evaluate(node, [np.asarray(v.constant) for v in inputs])
     return [constant(r, dtype) for r, dtype in zip(results, node.dtypes, strict=True)]
 
 
@@ -305,48 +277,13 @@ def _is_pure(node: Node) -> bool:
 
 def evaluate(node: Node, arrays: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """Return the outputs of a node for these inputs, computed now."""
-    described = definition(node.type)
-    given = iter(
-        tf.constant(a, t.dtype) for a, t in zip(arrays, node.operation.inputs, strict=True)
-    )
-    arguments: dict[str, Any] = {}
-    deduced = set()
-    names = _argument_names(node.type)
+    dtypes = [tensor.dtype for tensor in node.operation.inputs]
     with tf.init_scope(), tf.device("CPU:0"):
-        for argument in described.input_arg:
-            deduced |= {argument.type_attr, argument.type_list_attr, argument.number_attr}
-            if argument.number_attr:
-                count = node.attributes[argument.number_attr]
-            elif argument.type_list_attr:
-                count = len(node.attributes[argument.type_list_attr])
-            else:
-                arguments[names[argument.name]] = next(given)
-                continue
-            arguments[names[argument.name]] = [next(given) for _ in range(count)]
-        for attr in described.attr:
-            if attr.name not in deduced:
-                value = node.attributes[attr.name]
-                arguments[names[attr.name]] = value.decode() if isinstance(value, bytes) else value
-        results = getattr(tf.raw_ops, node.type)(**arguments)
-    if isinstance(results, tf.Tensor):
-        results = [results]
-    # numpy makes no array of a scalar tensor of bfloat16.
-    return [np.asarray(r.numpy()) for r in results]
-
-
-@functools.cache
-def _argument_names(operation_type: str) -> dict[str, str]:
-    """Return the names of inputs and attributes in `tf.raw_ops`, which renames some of them."""
-    described = definition(operation_type)
-    accepted = list(inspect.signature(getattr(tf.raw_ops, operation_type)).parameters)
-    defined = [a.name for a in (*described.input_arg, *described.attr)]
-    deduced = {
-        name for a in described.input_arg for name in (a.type_attr, a.type_list_attr, a.number_attr)
-    }
-    others = iter(name for name in accepted if name not in defined and name != "name")
-    return {
-        name: name if name in accepted else next(others) for name in defined if name not in deduced
-    }
+        tensors = [tf.constant(a, dtype) for a, dtype in zip(arrays, dtypes, strict=True)]
+        attributes = {name: node.attributes[name] for name in node.attributes.of_operation}
+        results = executed(node.type, tensors, attributes, len(node.dtypes))
+        # numpy makes no array of a scalar tensor of bfloat16.
+        return [np.asarray(result.numpy()) for result in results]
 
 
 def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> list[Value]:
@@ -354,13 +291,8 @@ def with_known(node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]) -> 
     folded = fold(node, inputs, shapes)
     if folded is not None:
         return folded
-    found = zip(
-        node.dtypes,
-        shapes,
-        known_elements(node, inputs),
-        _in_example(node, inputs, shapes),
-        strict=True,
-    )
+    elements_of_each, examples = known_elements(node, inputs), _in_example(node, inputs, shapes)
+    found = zip(node.dtypes, shapes, elements_of_each, examples, strict=True)
     return [
         integers([e for e in elements if e is not None], shape, dtype)
         if elements is not None and shape is not None and None not in (*elements, *shape)

@@ -71,21 +71,18 @@ class GlobalShapes:
         A size that is one for two prime numbers of rows, and depends on no other unknown number, is
         one for any: shape functions add, multiply and divide.
         """
+
+        def with_multiples(shape: Shape, first: Shape, second: Shape) -> Shape:
+            if shape is None or first is None or second is None:
+                return shape
+            sizes = zip(shape, first, second, strict=True)
+            return tuple(_multiple_of_rows(a, b) if size is None else size for size, a, b in sizes)
+
         try:
-            first, second = (
-                self._inferred(node, [_operand(v, n) for v in inputs]) for n in STAND_INS
-            )
+            found = [self._inferred(node, [_operand(v, n) for v in inputs]) for n in STAND_INS]
         except ValueError:  # a shape function that does not take these numbers
             return list(shapes)
-        return [
-            shape
-            if shape is None or one is None or other is None
-            else tuple(
-                _multiple_of_rows(a, b) if size is None else size
-                for size, a, b in zip(shape, one, other, strict=True)
-            )
-            for shape, one, other in zip(shapes, first, second, strict=True)
-        ]
+        return [with_multiples(*each) for each in zip(shapes, *found, strict=True)]
 
     def in_example(
         self, node: Node, inputs: Sequence[Value], shapes: Sequence[Shape]
@@ -93,11 +90,8 @@ class GlobalShapes:
         """Return the shapes of outputs in the example, None for those that are fully known."""
         if all(shape is None or None not in shape for shape in shapes):
             return [None] * len(shapes)
-        found = self._shapes_in_example(node, inputs)
-        return [
-            self._completed(node, i, shape, example)
-            for i, (shape, example) in enumerate(zip(shapes, found, strict=True))
-        ]
+        found = enumerate(zip(shapes, self._shapes_in_example(node, inputs), strict=True))
+        return [self._completed(node, i, shape, example) for i, (shape, example) in found]
 
     def _shapes_in_example(self, node: Node, inputs: Sequence[Value]) -> list[Shape]:
         if node.type in _GATHERS:
@@ -119,25 +113,21 @@ class GlobalShapes:
         if example is None or len(example) != len(shape):
             example = (None,) * len(shape)
         sizes = [b if a is None else a for a, b in zip(shape, example, strict=True)]
-        return tuple(
-            self.new_size((node, output, axis)) if size is None else size
-            for axis, size in enumerate(sizes)
-        )
+        places = ((node, output, axis) for axis in range(len(sizes)))
+        each = zip(sizes, places, strict=True)
+        return tuple(self.new_size(place) if size is None else size for size, place in each)
 
     def _inferred(self, node: Node, operands: Sequence[_Operand]) -> list[Shape]:
-        key = (node.type, _attribute_key(node), tuple(operands))
+        attributes = node.attributes.of_operation
+        values = tuple((name, v.SerializeToString()) for name, v in sorted(attributes.items()))
+        key = (node.type, values, tuple(operands))
         if key not in self._found:
             with self._graph.as_default(), tf.device(None):
-                tensors = [self._tensor(o) for o in operands]
-                attributes = node.attributes.of_operation
+                self._operands |= {o: o.make() for o in operands if o not in self._operands}
+                tensors = [self._operands[o] for o in operands]
                 made = create(node.type, tensors, node.dtypes, "op", attributes)
             self._found[key] = [shape_of(tensor.shape) for tensor in made.outputs]
         return self._found[key]
-
-    def _tensor(self, operand: _Operand) -> tf.Tensor:
-        if operand not in self._operands:
-            self._operands[operand] = operand.make()
-        return self._operands[operand]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -155,37 +145,35 @@ class _Operand:
             array = np.frombuffer(self.array, self.dtype.as_numpy_dtype).reshape(sizes)
             return tf.constant(array, self.dtype)
         if self.elements:
-            parts = [
-                tf.compat.v1.placeholder(self.dtype, [])
-                if e is None
-                else tf.constant(e, self.dtype)
-                for e in self.elements
-            ]
-            return tf.stack(parts)
+            make, dtype = tf.compat.v1.placeholder, self.dtype
+            return tf.stack(
+                [make(dtype, []) if e is None else tf.constant(e, dtype) for e in self.elements]
+            )
         return tf.compat.v1.placeholder(self.dtype, self.shape)
 
 
 def _operand(value: Value, num_rows: int | None = None) -> _Operand:
     """Return what is known of a value for any number of rows, or for one."""
+    shape, elements = _for_rows(value.shape, num_rows), _for_rows(value.elements, num_rows)
     array = value.constant
-    if array is not None and _is_small(array):
-        return _Operand(value.dtype, tuple(array.shape), array.tobytes())
-    shape = _for_rows(value.shape, num_rows)
-    elements = _for_rows(value.elements, num_rows)
-    if elements is not None and value.dtype.is_integer:
+    if array is None and elements is not None and value.dtype.is_integer:
         elements = tuple(None if e is None or e > value.dtype.max else e for e in elements)
         if shape == () and elements[0] is not None:
-            scalar = np.asarray(elements[0], value.dtype.as_numpy_dtype)
-            return _Operand(value.dtype, (), scalar.tobytes())
+            array = np.asarray(elements[0], value.dtype.as_numpy_dtype)
     is_vector = shape is not None and len(shape) == 1 and value.dtype.is_integer
-    return _Operand(value.dtype, shape, None, elements if is_vector else None)
+    return _array_or(array, _Operand(value.dtype, shape, None, elements if is_vector else None))
 
 
 def _operand_in_example(value: Value) -> _Operand:
-    array = value.value_in_example
-    if array is not None and _is_small(array):
-        return _Operand(value.dtype, tuple(array.shape), array.tobytes())
-    return _Operand(value.dtype, _for_rows(value.shape_in_example, ROWS_OF_EXAMPLE))
+    shape = _for_rows(value.shape_in_example, ROWS_OF_EXAMPLE)
+    return _array_or(value.value_in_example, _Operand(value.dtype, shape))
+
+
+def _array_or(array: np.ndarray[Any, Any] | None, operand: _Operand) -> _Operand:
+    """Return the operand with these numbers, if they are few."""
+    if array is None or array.size > _LARGEST_CONSTANT or array.dtype.kind not in "iubf":
+        return operand
+    return _Operand(operand.dtype, tuple(array.shape), array.tobytes())
 
 
 def _for_rows(sizes: Shape, num_rows: int | None) -> Shape:
@@ -224,10 +212,6 @@ def in_common(first: Shape, second: Shape) -> Shape:
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
 
 
-def _is_small(array: np.ndarray[Any, Any]) -> bool:
-    return array.size <= _LARGEST_CONSTANT and array.dtype.kind in "iubf"
-
-
 def _gathered(node: Node, indices: Shape, traced: Shape) -> Shape:
     """Return the shape of gathered rows of a variable: that of the indices, then that of a row."""
     if indices is None or traced is None:
@@ -237,8 +221,3 @@ def _gathered(node: Node, indices: Shape, traced: Shape) -> Shape:
     elif node.attributes["batch_dims"]:
         return traced
     return (*indices, *traced[len(indices) :])
-
-
-def _attribute_key(node: Node) -> Any:
-    attributes = sorted(node.attributes.of_operation.items())
-    return tuple((name, value.SerializeToString()) for name, value in attributes)

@@ -23,26 +23,12 @@ _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 _CONDS = {"If", "StatelessIf"}
 _NOTHING = {"Const", "Identity", "NoOp", "Placeholder"}
 _NO_EFFECT = {
-    "Argument",
-    "Placeholder",
-    "PlaceholderWithDefault",
-    "ReadVariableOp",
-    "ResourceGather",
-    "ResourceGatherNd",
-    "VarHandleOp",
-    "VarIsInitializedOp",
-    "VariableShape",
+    "Argument", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "ResourceGather",
+    "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
     # Their state is their own: where nobody reads a draw, nobody misses it.
-    "Multinomial",
-    "ParameterizedTruncatedNormal",
-    "RandomGamma",
-    "RandomPoissonV2",
-    "RandomShuffle",
-    "RandomStandardNormal",
-    "RandomUniform",
-    "RandomUniformInt",
-    "TruncatedNormal",
-}
+    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2",
+    "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal",
+}  # fmt: skip
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
 _NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
@@ -87,7 +73,6 @@ class FlatGraph:
     def __init__(self, graph: Any, decide: Decide | None = None, *, is_step: bool = False) -> None:
         self._decide = decide
         self._keeps_regions = is_step and not _has_second_derivatives(graph)
-        self._counter = 0
         self._attributes: dict[Any, dict[str, Any]] = {}
         self._all: list[Node] = []
         self.arguments = [
@@ -104,8 +89,7 @@ class FlatGraph:
         """Return the graph of the effects that need none of these arguments. It has no outputs."""
         excluded: set[Node] = set(arguments)
         for node in self.nodes:
-            before = [source for source, _ in node.inputs] + node.controls
-            if any(n in excluded for n in before):
+            if not excluded.isdisjoint([*(source for source, _ in node.inputs), *node.controls]):
                 excluded.add(node)
         reduced = copy.copy(self)
         reduced.outputs = []
@@ -159,17 +143,15 @@ class FlatGraph:
         return [sources[t.name] for t in graph.outputs], added
 
     def _decided(self, operation: Any, inputs: list[Edge]) -> Any:
-        if self._decide is None:
-            return None
-        taken = self._decide(Node(operation.type, operation.name, operation, self._counter, inputs))
+        node = Node(operation.type, operation.name, operation, -1, inputs)
+        taken = None if self._decide is None else self._decide(node)
         if taken is None:
             return None
         name = operation.get_attr("then_branch" if taken else "else_branch").name
         return called_function(operation.graph, name).graph
 
     def _node(self, operation: Any, prefix: str, inputs: list[Edge]) -> Node:
-        node = Node(operation.type, prefix + operation.name, operation, self._counter, inputs)
-        self._counter += 1
+        node = Node(operation.type, prefix + operation.name, operation, len(self._all), inputs)
         node.attributes = Attributes(self._attributes[operation.graph].get(operation.name, {}))
         node.dtypes = [t.dtype for t in operation.outputs]
         node.shapes = [t.shape for t in operation.outputs]
@@ -183,9 +165,8 @@ class FlatGraph:
             function = called_function(operation.graph, operation.get_attr("f").name)
             is_kept = self._keeps_regions and _is_local_region(function)
             return None if is_kept else function.graph
-        if definition(operation.type) is None:
-            return called_function(operation.graph, operation.type).graph
-        return None
+        is_call = definition(operation.type) is None
+        return called_function(operation.graph, operation.type).graph if is_call else None
 
 
 def _assertion(operation: Any) -> Any:
@@ -217,18 +198,13 @@ def _is_local_region(function: Any) -> bool:
 
 def _has_second_derivatives(graph: Any) -> bool:
     """Return whether a graph takes derivatives of the gradients of local regions."""
-    for operation in graph.get_operations():
-        if operation.type in _CALLS:
-            function = called_function(graph, operation.get_attr("f").name)
-            attributes = function.definition.attr
-            is_gradient = attributes["forward_function_name"].s
-            if (
-                _is_local_region(function)
-                and is_gradient
-                and attributes["backward_function_name"].s
-            ):
-                return True
-    return False
+    calls = (operation for operation in graph.get_operations() if operation.type in _CALLS)
+    functions = (called_function(graph, call.get_attr("f").name) for call in calls)
+    names = ("forward_function_name", "backward_function_name")
+    return any(
+        _is_local_region(function) and all(function.definition.attr[name].s for name in names)
+        for function in functions
+    )
 
 
 def function_of(node: Node, name: str) -> Any:
@@ -253,8 +229,7 @@ def users_line(node: Node | None) -> str:
     """Return the innermost line of the user's own code that made an operation, "" if none did."""
     if node is None or node.operation is None:
         return ""
-    frames = list(getattr(node.operation, "traceback", None) or ())
-    for frame in reversed(frames):
+    for frame in reversed(list(getattr(node.operation, "traceback", None) or ())):
         if not any(part in frame.filename for part in _NOT_THE_USERS):
             return f"{frame.filename}:{frame.lineno}"
     return ""
@@ -297,8 +272,7 @@ def _needed(nodes: Sequence[Node], outputs: Sequence[Edge]) -> list[Node]:
         if node in needed:
             continue
         needed.add(node)
-        todo += [source for source, _ in node.inputs]
-        todo += node.controls
+        todo += [source for source, _ in node.inputs] + node.controls
     return [n for n in nodes if n in needed]
 
 

@@ -7,8 +7,9 @@ elements have the same placement. Shapes, too, pass through lists from a loop to
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -32,14 +33,21 @@ from tnt_keras.partition.value import (
     shape_of,
 )
 
-Placed = tuple[Decision, list[Value]]
+Placed: TypeAlias = tuple[Decision, list[Value]]
+Rule: TypeAlias = Callable[[Node, Sequence[Value]], Placed | None]
+
+LIST_RULES: dict[str, Rule] = {}
+"""How an operation on lists is computed, and its outputs; None if that is not known."""
+
 _ANY_SHAPE = np.int32(-1)
 
 
-def place_list(node: Node, inputs: Sequence[Value]) -> Placed | None:
-    """Return how an operation on lists is computed, and its outputs; None if it has no rule."""
-    rule = _RULES.get(node.type)
-    return None if rule is None else rule(node, inputs)
+def _rule(types: str) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        LIST_RULES.update(dict.fromkeys(types.split(), rule))
+        return rule
+
+    return enter
 
 
 def fitting(value: Value, num_rows: int) -> Value:
@@ -47,10 +55,10 @@ def fitting(value: Value, num_rows: int) -> Value:
     held, element = value.placement, value.element
     if not isinstance(held, ListOf):
         return value if fits(value.shape, held, num_rows) else value.placed(REPLICATED)
-    is_unknown = element is None or (element.shape is None and not element.is_optional)
-    if held.element is None or element is None or is_unknown:
+    if held.element is None or element is None:
         return value
-    is_fitting = fits(element.shape, held.element, num_rows)
+    is_unknown = element.shape is None and not element.is_optional
+    is_fitting = is_unknown or fits(element.shape, held.element, num_rows)
     return value if is_fitting else value.placed(ListOf(REPLICATED))
 
 
@@ -58,20 +66,18 @@ def joined(first: Element | None, second: Element | None) -> Element | None:
     """Return what is known of the elements of a list that holds elements of both kinds."""
     if first is None or second is None:
         return second if first is None else first
-    is_same = (
-        first.constant is not None
-        and second.constant is not None
-        and np.array_equal(first.constant, second.constant)
-    )
+    a, b = first.constant, second.constant
+    is_same = a is not None and b is not None and np.array_equal(a, b)
     return Element(
         in_common(first.shape, second.shape),
         first.dtype,
-        first.constant if is_same else None,
+        a if is_same else None,
         joined(first.element, second.element),
         first.is_optional or second.is_optional,
     )
 
 
+@_rule("EmptyTensorList TensorListReserve")
 def _new(node: Node, inputs: Sequence[Value]) -> Placed:
     # Elements of replicas have other shapes than whole ones: what is put in says its shape itself.
     made = Value(ListOf(None), (), tf.variant)
@@ -80,6 +86,7 @@ def _new(node: Node, inputs: Sequence[Value]) -> Placed:
     return _placed([REPLICATED] * len(inputs), made, constants={0: np.asarray(_ANY_SHAPE)})
 
 
+@_rule("TensorListPushBack TensorListSetItem")
 def _put(node: Node, inputs: Sequence[Value]) -> Placed:
     is_pushed = node.type == "TensorListPushBack"
     item_at = 1 if is_pushed else 2
@@ -96,6 +103,7 @@ def _put(node: Node, inputs: Sequence[Value]) -> Placed:
     return _placed(demands, held)
 
 
+@_rule("TensorListGetItem TensorListPopBack")
 def _get(node: Node, inputs: Sequence[Value]) -> Placed:
     """Place the operations whose last output is an element, and whose last input is its shape."""
     held = inputs[0]
@@ -106,6 +114,7 @@ def _get(node: Node, inputs: Sequence[Value]) -> Placed:
     return _read(inputs, placement, *outputs, item)
 
 
+@_rule("TensorListStack")
 def _stack(node: Node, inputs: Sequence[Value]) -> Placed:
     held = inputs[0]
     element = _element_of(held) or REPLICATED
@@ -119,15 +128,13 @@ def _stack(node: Node, inputs: Sequence[Value]) -> Placed:
     return _read(inputs, element, output)
 
 
+@_rule("TensorListFromTensor")
 def _from_tensor(node: Node, inputs: Sequence[Value]) -> Placed:
     tensor = inputs[0]
     demand = _storable(tensor.placement)
-    element: Placement = demand
-    if isinstance(demand, Sharded):
-        if demand.axis == 0:
-            demand = element = REPLICATED
-        else:
-            element = demand.on_axis(demand.axis - 1)
+    if isinstance(demand, Sharded) and demand.axis == 0:
+        demand = REPLICATED
+    element = demand.on_axis(demand.axis - 1) if isinstance(demand, Sharded) else demand
     described = Element(None if tensor.shape is None else tensor.shape[1:], tensor.dtype)
     made = Value(ListOf(element), (), tf.variant, element=described)
     if tensor.shape is not None:
@@ -136,12 +143,14 @@ def _from_tensor(node: Node, inputs: Sequence[Value]) -> Placed:
     return _placed([demand, REPLICATED], made, constants={1: np.asarray(_ANY_SHAPE)})
 
 
+@_rule("TensorListResize")
 def _resize(node: Node, inputs: Sequence[Value]) -> Placed:
     """Place the operation that resizes a list. New places hold nothing."""
     held = dataclasses.replace(inputs[0], element=_without_constant(inputs[0].element))
     return _placed([held.placement, *[REPLICATED] * len(inputs[1:])], _with_length(held, inputs[1]))
 
 
+@_rule("OptionalHasValue TensorListLength")
 def _length(node: Node, inputs: Sequence[Value]) -> Placed:
     held, dtype = inputs[0], node.dtypes[0]
     output = Value(REPLICATED, (), dtype)
@@ -153,6 +162,7 @@ def _length(node: Node, inputs: Sequence[Value]) -> Placed:
     return _placed([held.placement], output)
 
 
+@_rule("TensorListElementShape")
 def _element_shape(node: Node, inputs: Sequence[Value]) -> Placed:
     """Return the shape of whole elements with -1 for unknown sizes, as TensorFlow's lists do."""
     held = inputs[0]
@@ -163,18 +173,19 @@ def _element_shape(node: Node, inputs: Sequence[Value]) -> Placed:
     return _placed([held.placement], known)
 
 
+@_rule("AddN")
 def _add(node: Node, inputs: Sequence[Value]) -> Placed | None:
     """Place the sum of gradients with respect to one list, element by element."""
     if node.dtypes[0] != tf.variant:
         return None
-    placement: Placement = ListOf(None)
-    element = None
-    for value in inputs:
-        placement, element = join(placement, value.placement), joined(element, value.element)
+    none: Placement = ListOf(None)
+    placement = functools.reduce(join, (v.placement for v in inputs), none)
+    element = functools.reduce(joined, (v.element for v in inputs))
     total = Value(placement, (), tf.variant, element=_without_constant(element))
     return _placed([placement] * len(inputs), total)
 
 
+@_rule("ZerosLike")
 def _zeros(node: Node, inputs: Sequence[Value]) -> Placed | None:
     if node.dtypes[0] != tf.variant:
         return None
@@ -182,6 +193,7 @@ def _zeros(node: Node, inputs: Sequence[Value]) -> Placed | None:
     return _placed([held.placement], held)
 
 
+@_rule("OptionalFromValue")
 def _optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     """Place an optional, in which a branch keeps a value for its gradient, as a list of one."""
     if len(inputs) != 1:
@@ -192,10 +204,10 @@ def _optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     return _placed([placement], Value(ListOf(placement), (), tf.variant, element=element))
 
 
-def _no_optional(node: Node, inputs: Sequence[Value]) -> Placed:
-    return _placed([], Value(ListOf(None), (), tf.variant))
+_rule("OptionalNone")(lambda node, inputs: _placed([], Value(ListOf(None), (), tf.variant)))
 
 
+@_rule("OptionalGetValue")
 def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     held = inputs[0]
     if len(node.dtypes) != 1 or held.element is None:
@@ -204,29 +216,6 @@ def _value_of_optional(node: Node, inputs: Sequence[Value]) -> Placed | None:
     # What an optional holds in a replica has another shape than the whole.
     attributes = {"output_shapes": [tf.TensorShape(None)]}
     return _placed([held.placement], item, attributes=attributes)
-
-
-_RULES: dict[str, Callable[[Node, Sequence[Value]], Placed | None]] = {
-    "AddN": _add,
-    "EmptyTensorList": _new,
-    "OptionalFromValue": _optional,
-    "OptionalGetValue": _value_of_optional,
-    "OptionalHasValue": _length,
-    "OptionalNone": _no_optional,
-    "TensorListElementShape": _element_shape,
-    "TensorListFromTensor": _from_tensor,
-    "TensorListGetItem": _get,
-    "TensorListLength": _length,
-    "TensorListPopBack": _get,
-    "TensorListPushBack": _put,
-    "TensorListReserve": _new,
-    "TensorListResize": _resize,
-    "TensorListSetItem": _put,
-    "TensorListStack": _stack,
-    "ZerosLike": _zeros,
-}
-LIST_TYPES = frozenset(_RULES) - {"AddN", "ZerosLike"}
-"""Operations that apply only to lists."""
 
 
 def _with_length(held: Value, number: Value) -> Value:
@@ -262,19 +251,16 @@ def _without_constant(element: Element | None) -> Element | None:
 
 def _storable(placement: Placement) -> Placement:
     """Return the placement in which a list can hold a value. Of a total it holds partial sums."""
-    if isinstance(placement, Sharded) or placement == PARTIAL or isinstance(placement, ListOf):
-        return placement
-    return REPLICATED
+    is_held = placement == PARTIAL or isinstance(placement, Sharded | ListOf)
+    return placement if is_held else REPLICATED
 
 
 def _shape_of_element(held: Value, operand: Value, traced: tf.TensorShape) -> Shape:
-    shape = shape_of(traced)
-    if held.element is not None:
-        shape = merged(shape, held.element.shape)
+    shape = merged(shape_of(traced), held.element.shape if held.element is not None else None)
     known = operand.known_elements
-    if known is not None and operand.shape != ():
-        shape = merged(shape, tuple(None if e is None or e < 0 else e for e in known))
-    return shape
+    if known is None or operand.shape == ():
+        return shape
+    return merged(shape, tuple(None if e is None or e < 0 else e for e in known))
 
 
 def stacked(element: Placement) -> Placement:
@@ -283,13 +269,13 @@ def stacked(element: Placement) -> Placement:
 
 
 def _item(held: Value, placement: Placement, shape: Shape, dtype: tf.DType) -> Value:
-    known = held.element.constant if held.element is not None else None
+    element = held.element
     if dtype == tf.variant:
-        inner = held.element.element if held.element is not None else None
+        inner = element.element if element is not None else None
         held_placement = placement if isinstance(placement, ListOf) else ListOf(REPLICATED)
         return Value(held_placement, shape, dtype, element=inner)
-    if known is not None:
-        return known_value(known, dtype)
+    if element is not None and element.constant is not None:
+        return known_value(element.constant, dtype)
     return Value(placement, shape, dtype)
 
 

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from tnt_keras.partition.value import shape_of
+
 if TYPE_CHECKING:
     from tnt_keras.partition.graph import Node
 
@@ -32,16 +34,15 @@ _DETERMINISTIC = {
     "AnonymousHashTable", "AnonymousMutableDenseHashTable", "AnonymousMutableHashTable",
     "AnonymousMutableHashTableOfTensors", "AssignAddVariableOp", "AssignSubVariableOp",
     "AssignVariableOp", "CheckNumerics", "CheckNumericsV2", "Empty", "HashTableV2",
-    "InitializeTableV2",
-    "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2", "LookupTableInsertV2",
-    "LookupTableRemoveV2", "LookupTableSizeV2", "MutableDenseHashTableV2", "MutableHashTableV2",
-    "MutableHashTableOfTensorsV2", "ReadVariableOp", "ResourceAccumulatorApplyGradient",
-    "ResourceGather", "ResourceGatherNd", "ResourceScatterAdd", "ResourceScatterDiv",
-    "ResourceScatterMax", "ResourceScatterMin", "ResourceScatterMul", "ResourceScatterNdAdd",
-    "ResourceScatterNdMax", "ResourceScatterNdMin", "ResourceScatterNdSub",
-    "ResourceScatterNdUpdate", "ResourceScatterSub", "ResourceScatterUpdate",
-    "ResourceStridedSliceAssign", "RngReadAndSkip", "RngSkip", "VarHandleOp",
-    "VarIsInitializedOp", "VariableShape",
+    "InitializeTableV2", "LookupTableExportV2", "LookupTableFindV2", "LookupTableImportV2",
+    "LookupTableInsertV2", "LookupTableRemoveV2", "LookupTableSizeV2", "MutableDenseHashTableV2",
+    "MutableHashTableV2", "MutableHashTableOfTensorsV2", "ReadVariableOp",
+    "ResourceAccumulatorApplyGradient", "ResourceGather", "ResourceGatherNd",
+    "ResourceScatterAdd", "ResourceScatterDiv", "ResourceScatterMax", "ResourceScatterMin",
+    "ResourceScatterMul", "ResourceScatterNdAdd", "ResourceScatterNdMax", "ResourceScatterNdMin",
+    "ResourceScatterNdSub", "ResourceScatterNdUpdate", "ResourceScatterSub",
+    "ResourceScatterUpdate", "ResourceStridedSliceAssign", "RngReadAndSkip", "RngSkip",
+    "VarHandleOp", "VarIsInitializedOp", "VariableShape",
 }  # fmt: skip
 
 _READS_THE_WORLD = {"MatchingFiles", "ReadFile"}  # and are not marked as stateful
@@ -83,17 +84,15 @@ def python_value(attribute: tf.compat.v1.AttrValue) -> Any:
     if kind == "type":
         return tf.as_dtype(attribute.type)
     if kind == "shape":
-        return _shape(attribute.shape)
+        return shape_of(tf.TensorShape(attribute.shape))
     if kind != "list":
         return getattr(attribute, kind) if kind else None
     values = attribute.list
     if values.type:
         return [tf.as_dtype(t) for t in values.type]
     if values.shape:
-        return [_shape(s) for s in values.shape]
-    return next(
-        (list(getattr(values, k)) for k in ("b", "i", "f", "s", "func") if getattr(values, k)), []
-    )
+        return [shape_of(tf.TensorShape(s)) for s in values.shape]
+    return [*values.b, *values.i, *values.f, *values.s, *values.func]  # all but one are empty
 
 
 def attribute(value: Any) -> tf.compat.v1.AttrValue:
@@ -137,9 +136,8 @@ class Attributes(Mapping[str, Any]):
 
 def functions_in(attribute: tf.compat.v1.AttrValue) -> list[tf.compat.v1.NameAttrList]:
     """Return the functions that an attribute names."""
-    if attribute.WhichOneof("value") == "func":
-        return [attribute.func]
-    return list(attribute.list.func)
+    is_one = attribute.WhichOneof("value") == "func"
+    return [attribute.func] if is_one else list(attribute.list.func)
 
 
 def create(
@@ -150,10 +148,8 @@ def create(
     attributes: Mapping[str, tf.compat.v1.AttrValue],
 ) -> tf.Operation:
     """Make an operation in the graph that is being built."""
-    graph = tf.compat.v1.get_default_graph()
-    return _create_op(
-        graph, operation_type, list(inputs), list(dtypes), name=name, attrs=dict(attributes)
-    )
+    graph, attrs = tf.compat.v1.get_default_graph(), dict(attributes)
+    return _create_op(graph, operation_type, list(inputs), list(dtypes), name=name, attrs=attrs)
 
 
 def sum_of(terms: Sequence[tf.Tensor], name: str) -> tf.Operation:
@@ -187,12 +183,6 @@ def is_stateful(operation_type: str) -> bool:
     return found is None or found.is_stateful
 
 
-def _shape(proto: Any) -> tuple[int | None, ...] | None:
-    if proto.unknown_rank:
-        return None
-    return tuple(None if d.size < 0 else int(d.size) for d in proto.dim)
-
-
 def calls_functions(operation_type: str) -> bool:
     """Return whether a type of operation has functions among its attributes."""
     return any(a.type in ("func", "list(func)") for a in definition(operation_type).attr)
@@ -200,29 +190,22 @@ def calls_functions(operation_type: str) -> bool:
 
 def is_deterministic(node: Node) -> bool:
     """Return whether an operation gives the same in every process if its inputs are the same."""
-    if node.type in _DETERMINISTIC or node.type.startswith(
-        ("ResourceApply", "ResourceSparseApply")
-    ):
+    updates = ("ResourceApply", "ResourceSparseApply")
+    if node.type in _DETERMINISTIC or node.type.startswith(updates):
         return True
     if is_stateful(node.type) or node.type in _READS_THE_WORLD:
         return False
-    return not _calls_stateful(node)
+    return not (calls_functions(node.type) and _calls_stateful(node))
 
 
 def _calls_stateful(node: Node) -> bool:
     """Return whether a stateless operation calls a function with a stateful operation."""
-    if not calls_functions(node.type):
-        return False
     library = node.operation.graph.as_graph_def().library.function
     bodies = {function.signature.name: function for function in library}
     todo = [f.name for value in node.attributes.proto.values() for f in functions_in(value)]
-    seen: set[str] = set()
     while todo:
-        name = todo.pop()
-        if name in seen or name not in bodies:
-            continue
-        seen.add(name)
-        for inner in bodies[name].node_def:
+        body = bodies.pop(todo.pop(), None)  # once each
+        for inner in body.node_def if body is not None else ():
             if inner.op not in _DETERMINISTIC and is_stateful(inner.op):
                 return True
             todo += [f.name for value in inner.attr.values() for f in functions_in(value)]

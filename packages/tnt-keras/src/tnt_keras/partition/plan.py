@@ -102,11 +102,9 @@ class Compute(Step):
         [output] = self.outputs
         counts = _SHAPE_OPERANDS.get(self.node.type, shape_operand)
         flags = [axis == rows.axis for axis in range(output.rank)]
+        counted = {} if counts is None else {counts: flags}
         decision = dataclasses.replace(
-            self.decision,
-            inputs=inputs,
-            outputs=(rows,),
-            counts_rows={} if counts is None else {counts: flags},
+            self.decision, inputs=inputs, outputs=(rows,), counts_rows=counted
         )
         return dataclasses.replace(self, decision=decision, outputs=(output.placed(rows),))
 
@@ -119,9 +117,7 @@ def _aligned(operand: Value, rank: int, rows: Sharded) -> Placement | None:
     """Return the placement of an operand broadcast to a result with rows, None if unknown."""
     axis = rows.axis - rank + operand.rank
     size = operand.known_shape[axis] if axis >= 0 else 1
-    if size == 1:
-        return REPLICATED
-    return None if size is None else rows.on_axis(axis)
+    return None if size is None else REPLICATED if size == 1 else rows.on_axis(axis)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -28,25 +27,18 @@ from tnt_keras.process.framework import op_library
 _REALS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 _SIGNED = frozenset({tf.int32, tf.int64})
 
-DTYPES_OF_DRAWS: Mapping[str, frozenset[tf.DType]] = MappingProxyType(
-    {
-        "StatelessRandomUniformV2": _REALS,
-        "StatelessRandomNormalV2": _REALS,
-        "StatelessTruncatedNormalV2": _REALS,
-        "StatelessRandomUniformIntV2": _SIGNED,
-        "StatelessRandomUniformFullIntV2": _SIGNED | {tf.uint32, tf.uint64},
-    }
-)
+_FULL = _SIGNED | {tf.uint32, tf.uint64}
+_DRAWS = {
+    "StatelessRandomUniformV2": ("tnt_uniform_rows", _REALS),
+    "StatelessRandomNormalV2": ("tnt_normal_rows", _REALS),
+    "StatelessTruncatedNormalV2": ("tnt_truncated_normal_rows", _REALS),
+    "StatelessRandomUniformIntV2": ("tnt_uniform_int_rows", _SIGNED),
+    "StatelessRandomUniformFullIntV2": ("tnt_uniform_full_int_rows", _FULL),
+}
+DTYPES_OF_DRAWS = {draw: dtypes for draw, (_, dtypes) in _DRAWS.items()}
 """The types of operations whose rows can be drawn alone, and the dtypes of each: all that
 TensorFlow draws on CPUs."""
 
-_OWN_OPERATIONS = {
-    "StatelessRandomUniformV2": "tnt_uniform_rows",
-    "StatelessRandomNormalV2": "tnt_normal_rows",
-    "StatelessTruncatedNormalV2": "tnt_truncated_normal_rows",
-    "StatelessRandomUniformIntV2": "tnt_uniform_int_rows",
-    "StatelessRandomUniformFullIntV2": "tnt_uniform_full_int_rows",
-}
 _PHILOX = {tf.random.Algorithm.PHILOX.value, tf.random.Algorithm.AUTO_SELECT.value}
 
 
@@ -99,12 +91,13 @@ def draw_rows(
     dimensions before that axis. `inputs` are those of TensorFlow's operation: the global shape,
     key, counter, algorithm, and perhaps bounds.
     """
-    if dtype not in DTYPES_OF_DRAWS.get(op_type, ()) or not _only_cpus():
+    has_others = any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
+    if dtype not in DTYPES_OF_DRAWS.get(op_type, ()) or has_others:
         return None
     algorithm, bounds = tf.get_static_value(inputs[3]), inputs[4:]
     if algorithm is None or int(algorithm) not in _PHILOX:
         return None
-    numbers = getattr(op_library(), _OWN_OPERATIONS[op_type])(
+    numbers = getattr(op_library(), _DRAWS[op_type][0])(
         *inputs,
         lead=_int64(lead),
         num_rows=_int64(rows),
@@ -114,10 +107,6 @@ def draw_rows(
         **({} if bounds else {"dtype": dtype}),
     )
     return tf.reshape(numbers, shape)
-
-
-def _only_cpus() -> bool:
-    return all(device.device_type == "CPU" for device in tf.config.list_logical_devices())
 
 
 def _int64(number: int | tf.Tensor) -> tf.Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -20,6 +21,7 @@ from tnt_keras.partition.value import (
     Placement,
     Shape,
     Sharded,
+    is_shared,
     is_symbolic,
     local_shape,
     local_size,
@@ -54,10 +56,8 @@ class Replicas:
 
     def order_of_batch(self, rows: Any, num_rows: Any) -> Any:
         """Return the places of rows of the batch when all rows are sorted by replica."""
-        replica, larger = (
-            rows % self.total,
-            num_rows % self.total,
-        )  # so many replicas have a row more
+        replica = rows % self.total
+        larger = num_rows % self.total  # so many replicas have a row more
         before = (replica + larger - abs(replica - larger)) // 2  # of these, in front: the minimum
         return replica * (num_rows // self.total) + before + rows // self.total
 
@@ -69,22 +69,12 @@ def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
     values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The replicas of a process are a
     subtree.
     """
-    level = list(values)
-    while len(level) > 1:
-        group = _smallest_prime_factor(len(level))
-        level = [_in_order(level[i : i + group], add) for i in range(0, len(level), group)]
+    level, count = list(values), len(values)
+    while count > 1:
+        group = next(factor for factor in range(2, count + 1) if count % factor == 0)
+        groups = (level[i : i + group] for i in range(0, count, group))
+        level, count = [functools.reduce(add, each) for each in groups], count // group
     return level[0]
-
-
-def _in_order(values: Sequence[T], add: Callable[[T, T], T]) -> T:
-    result = values[0]
-    for value in values[1:]:
-        result = add(result, value)
-    return result
-
-
-def _smallest_prime_factor(number: int) -> int:
-    return next(factor for factor in range(2, number + 1) if number % factor == 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -108,15 +98,12 @@ class Exchange(Protocol):
 
     def ask(self, request: Request) -> None:
         """Note a request, for the next `flush`."""
-        ...
 
     def flush(self, last: bool) -> list[tf.Tensor]:
         """Exchange all noted requests, and return the results in the order of the requests."""
-        ...
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value at once: inside a branch or loop, or one whose size is unknown."""
-        ...
 
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
         """Make an operation with blocking exchanges inside: a loop or a branch.
@@ -124,7 +111,6 @@ class Exchange(Protocol):
         It runs after all earlier exchanges and before all later ones. `make` returns its outputs or
         something that depends on it.
         """
-        ...
 
 
 class NoExchange:
@@ -165,9 +151,7 @@ class BatchSharding:
         self.num_rows = num_rows
         self.is_for_any = tf.is_tensor(num_rows)
         with tf.device("CPU:0") if self.is_for_any else contextlib.nullcontext():
-            self.replica_rows = [
-                replicas.num_rows(replica, num_rows) for replica in replicas.numbers
-            ]
+            self.replica_rows = [replicas.num_rows(v, num_rows) for v in replicas.numbers]
         self._dtype = tf.int64 if self.is_for_any else tf.int32
 
     @property
@@ -188,11 +172,15 @@ class BatchSharding:
         """Return what is known of the shape of the part of a replica with `k` rows."""
         return static(local_shape(shape, placement, None if self.is_for_any else k))
 
+    def part_shapes(self, shape: Shape, placement: Placement) -> list[Shape]:
+        """Return what is known of the shapes of all parts, of one if replicas share the value."""
+        rows = [None] if is_shared(placement) else self.replica_rows
+        return [self.part_shape(shape, placement, k) for k in rows]
+
     def share(self, k: NumRows, dtype: tf.DType) -> tf.Tensor:
         """Return the share `k / N` of a replica with `k` rows."""
-        if self.is_for_any:
-            return tf.cast(k / self.num_rows, dtype)
-        return tf.constant(k / self.num_rows, dtype)
+        share = k / self.num_rows
+        return tf.cast(share, dtype) if self.is_for_any else tf.constant(share, dtype)
 
     def integers(
         self, numbers: Sequence[int], counts: Sequence[bool] | None, k: NumRows
@@ -220,12 +208,9 @@ class BatchSharding:
         inner = whole.shape[rows.axis] // (rows.outer * self.num_rows)
         apart = whole.reshape(*before, rows.outer, self.num_rows, inner, *after)
         places = (slice(None),) * (rows.axis + 1)
-        return [
-            apart[(*places, slice(replica, None, self.replicas.total))].reshape(
-                *before, rows.outer * k * inner, *after
-            )
-            for replica, k in self.each
-        ]
+        parts = (apart[(*places, slice(v, None, self.replicas.total))] for v, _ in self.each)
+        sizes = (rows.outer * k * inner for k in self.replica_rows)
+        return [p.reshape(*before, size, *after) for p, size in zip(parts, sizes, strict=True)]
 
     def operands(self, whole: tf.Tensor, reduction: str) -> list[tf.Tensor]:
         """Return operands of a reduction: of a sum or product the value in replica 0 alone."""
@@ -236,10 +221,8 @@ class BatchSharding:
 
     def weighted(self, own: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Return each replica's own value times `k / N`: the partial sums of the mean."""
-        return [
-            value * self.share(k, value.dtype)
-            for value, k in zip(own, self.replica_rows, strict=True)
-        ]
+        each = zip(own, self.replica_rows, strict=True)
+        return [value * self.share(k, value.dtype) for value, k in each]
 
     def reduced(self, parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
         """Return the replicas of this process, reduced to its operand of the exchange."""
@@ -260,13 +243,10 @@ class BatchSharding:
         if rows == Sharded(0):
             return in_order
         assert shape is not None
-        sizes = tf.shape(in_order)
-        rank = len(shape)
-        order = [*range(1, rows.axis + 2), 0, *range(rows.axis + 2, rank + 2)]
+        sizes, axis = tf.shape(in_order), rows.axis
+        order = [*range(1, axis + 2), 0, *range(axis + 2, len(shape) + 2)]
         apart = tf.transpose(in_order, order)
-        return tf.reshape(
-            apart, tf.concat([sizes[1 : rows.axis + 1], [-1], sizes[rows.axis + 3 :]], 0)
-        )
+        return tf.reshape(apart, tf.concat([sizes[1 : axis + 1], [-1], sizes[axis + 3 :]], 0))
 
     def _cut(self, whole: tf.Tensor, rows: Sharded, replica: int, k: NumRows) -> tf.Tensor:
         step = slice(replica, None, self.replicas.total)
@@ -288,12 +268,9 @@ class BatchSharding:
         sizes = tf.shape(part, self._dtype)
         axis = rows.axis
         inner = sizes[axis] // (rows.outer * k) if rows.inner is None else rows.inner
-        apart = tf.reshape(
-            part,
-            tf.concat([sizes[:axis], tf.stack([rows.outer, k, inner]), sizes[axis + 1 :]], 0),
-        )
-        rank = len(shape)
-        return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, rank + 2)])
+        apart_sizes = [sizes[:axis], tf.stack([rows.outer, k, inner]), sizes[axis + 1 :]]
+        apart = tf.reshape(part, tf.concat(apart_sizes, 0))
+        return tf.transpose(apart, [axis + 1, *range(axis + 1), *range(axis + 2, len(shape) + 2)])
 
 
 def scaled(sizes: tf.Tensor, counts_rows: Any, before: NumRows, after: NumRows) -> tf.Tensor:

@@ -20,32 +20,18 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from tnt_keras.partition import plan
 from tnt_keras.partition.emitter import Emitted, Emitter
 from tnt_keras.partition.graph import Edge, Node, users_line
 from tnt_keras.partition.operations import OUTPUT, is_handle
-from tnt_keras.partition.plan import (
-    Accumulated,
-    Alias,
-    Body,
-    Branch,
-    Broadcast,
-    Check,
-    Compute,
-    Count,
-    Cut,
-    Known,
-    Loop,
-    Region,
-    Step,
-)
+from tnt_keras.partition.plan import Alias, Body, Known, Step
 from tnt_keras.partition.random_ops import seeded_draw
-from tnt_keras.partition.reshard import BatchSharding, Replicas, Request, scaled
+from tnt_keras.partition.reshard import BatchSharding, NoExchange, Replicas, Request, scaled
 from tnt_keras.partition.rules.registry import Decision
 from tnt_keras.partition.value import (
     ANY_ROWS,
     REPLICATED,
     Placement,
-    Shape,
     Sharded,
     Value,
     is_shared,
@@ -59,20 +45,23 @@ Outputs: TypeAlias = Sequence[Sequence[tf.Tensor]]
 class Schedule:
     """Makes the operations of the step itself. Collective where exchanges are made."""
 
-    def __init__(self, emitter: Emitter, body: Body, arguments: Sequence[Emitted]) -> None:
+    def __init__(self, emitter: Emitter, body: Body, arguments: dict[Edge, Emitted]) -> None:
         self._emitter = emitter
-        self.num_levels = 0
         self._body = body
-        self._sources = _sources(body)
+        self.num_levels = 0
+        self.emitted = dict(arguments)
+        self._sources: dict[Edge, Edge] = {}  # of the outputs of aliases, which wait for nothing
+        for step in body.steps:
+            if isinstance(step, Alias):
+                for i, edge in enumerate(step.node.inputs):
+                    self._sources[step.node, i] = self._sources.get(edge, edge)
         self._steps = {s.node: s for s in body.steps if not isinstance(s, Alias)}
-        self.emitted = _by_edge(body, arguments)
         self._users: dict[Node, list[Node]] = {}
         self._missing: dict[Node, int] = {}
         self._ready: list[tuple[int, Node]] = []
         self._waiting: list[Node] = []
         self._num_left = len(self._steps)
         self._count_inputs()
-        self._leading = self._leading_to_rows()
         self._readers = self._readers_of_edges()
         self._open: dict[Emitted, bool] = {}  # what must be exchanged -> whether for rows
         for edge in list(self.emitted):
@@ -90,7 +79,7 @@ class Schedule:
         return self._emitter.reshard_all(outputs, self._body.outputs)
 
     def _inputs(self, node: Node) -> list[Edge]:
-        """Return where a node's inputs come from, past aliases, which wait for nothing."""
+        """Return where a node's inputs come from, past aliases."""
         return [self._sources.get(edge, edge) for edge in node.inputs]
 
     def _count_inputs(self) -> None:
@@ -103,25 +92,21 @@ class Schedule:
             if not before:
                 heapq.heappush(self._ready, (step.node.index, step.node))
 
-    def _leading_to_rows(self) -> set[Node]:
-        """Return the operations that read rows, or that such an operation depends on."""
+    def _readers_of_edges(self) -> dict[Edge, list[tuple[Placement, bool]]]:
+        """Return the placements in which each value is read, and whether that leads to rows.
+
+        Operations lead to rows if they read rows, or such an operation depends on them.
+        """
         leading: set[Node] = set()
+        readers: dict[Edge, list[tuple[Placement, bool]]] = {}
         for node, step in reversed(self._steps.items()):
             # One that gathers rows reads the result.
             reads_rows = step.bodies or any(isinstance(demand, Sharded) for demand in step.demands)
             if reads_rows or any(u in leading for u in self._users.get(node, ())):
                 leading.add(node)
-        return leading
-
-    def _readers_of_edges(self) -> dict[Edge, list[tuple[Placement, bool]]]:
-        """Return the placements in which each value is read, and whether that leads to rows."""
-        readers: dict[Edge, list[tuple[Placement, bool]]] = {}
-        for node, step in self._steps.items():
-            if isinstance(step, Known):
-                continue
-            leads = node in self._leading
-            for edge, placement in zip(self._inputs(node), step.demands, strict=True):
-                readers.setdefault(edge, []).append((placement, leads))
+            if not isinstance(step, Known):
+                for edge, placement in zip(self._inputs(node), step.demands, strict=True):
+                    readers.setdefault(edge, []).append((placement, node in leading))
         for edge, placement in zip(self._body.flat.outputs, self._body.outputs, strict=True):
             readers.setdefault(self._sources.get(edge, edge), []).append((placement, False))
         return readers
@@ -145,7 +130,7 @@ class Schedule:
                 if any(self._emitter.needs_exchange(e, p) for e, p in demands):
                     self._waiting.append(node)
                     continue
-            for i, emitted in enumerate(_emit(self._emitter, step, inputs)):
+            for i, emitted in enumerate(emit(self._emitter, step, inputs)):
                 self.emitted[node, i] = emitted
                 self._note((node, i))
             self._num_left -= 1
@@ -174,41 +159,26 @@ class Schedule:
         self._waiting = []
 
 
-def _sources(body: Body) -> dict[Edge, Edge]:
-    """Return where the outputs of aliases come from."""
-    sources: dict[Edge, Edge] = {}
-    for step in body.steps:
-        if isinstance(step, Alias):
-            for i, edge in enumerate(step.node.inputs):
-                sources[step.node, i] = sources.get(edge, edge)
-    return sources
+def arguments_of(body: Body, tensors: Outputs) -> dict[Edge, Emitted]:
+    """Return the arguments of a body that are given by these tensors, by their place in it."""
+    each = zip(body.flat.arguments, body.arguments, tensors, strict=True)
+    return {(node, 0): Emitted(value, parts, node) for node, value, parts in each}
 
 
-def arguments_of(body: Body, tensors: Outputs) -> list[Emitted]:
-    """Return the arguments of a body that are given by these tensors."""
-    each = zip(body.arguments, tensors, body.flat.arguments, strict=True)
-    return [Emitted(value, parts, node) for value, parts, node in each]
-
-
-def _by_edge(body: Body, arguments: Sequence[Emitted]) -> dict[Edge, Emitted]:
-    return {(node, 0): e for node, e in zip(body.flat.arguments, arguments, strict=True)}
-
-
-def run_in_order(emitter: Emitter, body: Body, arguments: Sequence[Emitted]) -> list[Emitted]:
+def run_in_order(emitter: Emitter, body: Body, arguments: dict[Edge, Emitted]) -> list[Emitted]:
     """Make the operations of a body in the order of the trace. Collective if it exchanges values.
 
     Every exchange blocks. The outputs are not yet resharded to the placements that the body
     demands.
     """
-    emitted = _by_edge(body, arguments)
+    emitted = dict(arguments)
     for step in body.steps:
-        inputs = [emitted[edge] for edge in step.node.inputs]
-        for i, made in enumerate(_emit(emitter, step, inputs)):
-            emitted[step.node, i] = made
+        made = emit(emitter, step, [emitted[edge] for edge in step.node.inputs])
+        emitted |= {(step.node, i): output for i, output in enumerate(made)}
     return [emitted[edge] for edge in body.flat.outputs]
 
 
-def _emit(emitter: Emitter, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
+def emit(emitter: Emitter, step: Step, inputs: Sequence[Emitted]) -> Sequence[Emitted]:
     """Make the operations of a step, and return its outputs; exchanges of inputs block."""
     outputs: Outputs
     match step:
@@ -216,11 +186,11 @@ def _emit(emitter: Emitter, step: Step, inputs: Sequence[Emitted]) -> Sequence[E
             return inputs
         case Known():
             return [Emitted(value, None, step.node) for value in step.outputs]
-        case Compute(on_demand=True):
+        case plan.Compute(on_demand=True):
             return [Emitted(step.outputs[0], None, step.node, (step, inputs))]
-        case Compute():
+        case plan.Compute():
             outputs = emitter.compute(step, inputs)
-        case Cut():
+        case plan.Cut():
             return [_with_rows(emitter, step, inputs)]
         case _:
             outputs = _EMITTERS[type(step)](emitter, step, inputs)
@@ -230,17 +200,17 @@ def _emit(emitter: Emitter, step: Step, inputs: Sequence[Emitted]) -> Sequence[E
     ]
 
 
-def _with_rows(emitter: Emitter, step: Cut, inputs: Sequence[Emitted]) -> Emitted:
+def _with_rows(emitter: Emitter, step: plan.Cut, inputs: Sequence[Emitted]) -> Emitted:
     """Compute a value whole. It can be read both whole and as rows, without an exchange."""
     [rows] = step.outputs
     decision = Decision(step.demands, (REPLICATED,))
-    compute = Compute.by(decision, step.node, step.inputs, [rows.placed(REPLICATED)])
+    compute = plan.Compute.by(decision, step.node, step.inputs, [rows.placed(REPLICATED)])
     emitted = Emitted(rows, None, step.node)
     [emitted.tensors[REPLICATED]] = emitter.compute(compute, inputs)
     return emitted
 
 
-def _broadcast(emitter: Emitter, step: Broadcast, inputs: Sequence[Emitted]) -> Outputs:
+def _broadcast(emitter: Emitter, step: plan.Broadcast, inputs: Sequence[Emitted]) -> Outputs:
     """Run an operation on rank 0, and return its outputs on all ranks.
 
     What may change a resource, such as a variable or an iterator, runs on the others too, and so
@@ -262,35 +232,35 @@ def _broadcast(emitter: Emitter, step: Broadcast, inputs: Sequence[Emitted]) -> 
         outputs = list(operation.outputs)
     if node.type in OUTPUT:
         return [[t] for t in outputs]
-    results = []
-    for tensor, value in zip(outputs, step.outputs, strict=True):
-        request = Request("broadcast", tensor, node.name, users_line(node), False)
-        result = emitter.blocking(request)
+    line = users_line(node)
+    results = [
+        emitter.blocking(Request("broadcast", tensor, node.name, line, False)) for tensor in outputs
+    ]
+    for result, value in zip(results, step.outputs, strict=True):
         result.set_shape(static(value.shape))
-        results.append([result])
-    return results
+    return [[result] for result in results]
 
 
-def _check(emitter: Emitter, step: Check, inputs: Sequence[Emitted]) -> Outputs:
+def _check(emitter: Emitter, step: plan.Check, inputs: Sequence[Emitted]) -> Outputs:
     resharded = emitter.reshard_all(inputs, step.demands)
-    replicas = 1 if all(is_shared(p) for p in step.demands) else emitter.sharding.replicas.count
+    replicas = 1 if all(map(is_shared, step.demands)) else emitter.sharding.replicas.count
     with emitter.after(step.node):
         for replica in range(replicas):
             emitter.make(step.node, [parts[min(replica, len(parts) - 1)] for parts in resharded])
     return []
 
 
-def _accumulated(emitter: Emitter, step: Accumulated, inputs: Sequence[Emitted]) -> Outputs:
+def _accumulated(emitter: Emitter, step: plan.Accumulated, inputs: Sequence[Emitted]) -> Outputs:
     """Read or assign the partial sum of this process, which counts as that of its first replica."""
     sharding = emitter.sharding
     [handle], *partial_sums = emitter.reshard_all(inputs, step.demands)
     operands = [handle, *(sharding.reduced(parts, "sum") for parts in partial_sums)]
     with emitter.after(step.node):
-        operation = emitter.make(step.node, operands)
-    return [[t, *(tf.zeros_like(t) for _ in sharding.replica_rows[1:])] for t in operation.outputs]
+        outputs = emitter.make(step.node, operands).outputs
+    return [[t, *(tf.zeros_like(t) for _ in sharding.replica_rows[1:])] for t in outputs]
 
 
-def _count(emitter: Emitter, step: Count, inputs: Sequence[Emitted]) -> Outputs:
+def _count(emitter: Emitter, step: plan.Count, inputs: Sequence[Emitted]) -> Outputs:
     """Compute sizes of whole values: those of a replica's part, with `N` rows for `k`."""
     sharding, node = emitter.sharding, step.node
     outputs = []
@@ -306,7 +276,7 @@ def _count(emitter: Emitter, step: Count, inputs: Sequence[Emitted]) -> Outputs:
     return outputs
 
 
-def _loop(emitter: Emitter, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
+def _loop(emitter: Emitter, step: plan.Loop, inputs: Sequence[Emitted]) -> Outputs:
     resharded = emitter.reshard_all(inputs, step.demands)
     before = len(emitter.blocked)
     of_iteration, of_condition = step.bodies
@@ -318,22 +288,21 @@ def _loop(emitter: Emitter, step: Loop, inputs: Sequence[Emitted]) -> Outputs:
     specs = [spec for value in of_iteration.arguments for spec in _specs(emitter, value)]
 
     def loop() -> list[tf.Tensor]:
-        return list(
-            make(
-                input=[*_flat(resharded), *others],
-                cond=condition,
-                body=body,
-                # Not those of the inputs: an iteration may give a variable another size.
-                output_shapes=[spec.shape for spec in specs] + [tensor.shape for tensor in others],
-                parallel_iterations=1 if blocks else node.attributes["parallel_iterations"],
-                name=_local_name(node.name),
-            )
+        made = make(
+            input=[*_flat(resharded), *others],
+            cond=condition,
+            body=body,
+            # Not those of the inputs: an iteration may give a variable another size.
+            output_shapes=[spec.shape for spec in (*specs, *others)],
+            parallel_iterations=1 if blocks else node.attributes["parallel_iterations"],
+            name=_local_name(node.name),
         )
+        return list(made)
 
     return _made(emitter, step, loop, blocks)
 
 
-def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Outputs:
+def _branch(emitter: Emitter, step: plan.Branch, inputs: Sequence[Emitted]) -> Outputs:
     if len(step.bodies) == 1:
         return _inlined(emitter, step, inputs[1:])
     [chosen], *resharded = emitter.reshard_all(inputs, step.demands)
@@ -344,9 +313,7 @@ def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Output
     kind = "Case" if node.type.endswith("Case") else "If"
     options: dict[str, Any] = {"branch_index": chosen, "branches": functions}
     if kind == "If":
-        options = dict(
-            zip(("cond", "then_branch", "else_branch"), (chosen, *functions), strict=True)
-        )
+        options = {"cond": chosen, "then_branch": functions[0], "else_branch": functions[1]}
     make = getattr(tf.raw_ops, kind if blocks or node.type == kind else f"Stateless{kind}")
 
     def branch() -> Any:
@@ -362,18 +329,15 @@ def _branch(emitter: Emitter, step: Branch, inputs: Sequence[Emitted]) -> Output
     return _made(emitter, step, branch, blocks)
 
 
-def _inlined(emitter: Emitter, step: Branch, arguments: Sequence[Emitted]) -> Outputs:
+def _inlined(emitter: Emitter, step: plan.Branch, arguments: Sequence[Emitted]) -> Outputs:
     """Make the one branch that is ever taken in the place of the operation."""
     [body] = step.bodies
     inner = emitter.of_body(emitter.sharding)
+    given = {(n, 0): e for n, e in zip(body.flat.arguments, arguments, strict=True)}
     with emitter.after(step.node):
-        outputs = inner.reshard_all(run_in_order(inner, body, arguments), body.outputs)
-    emitter.operations[step.node] = [
-        operation
-        for node, operations in inner.operations.items()
-        if node.has_effect
-        for operation in operations
-    ]
+        outputs = inner.reshard_all(run_in_order(inner, body, given), body.outputs)
+    made = inner.operations.items()
+    emitter.operations[step.node] = [o for node, each in made if node.has_effect for o in each]
     return outputs
 
 
@@ -390,13 +354,13 @@ def _made(
         first = made[0]
         emitter.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
     tensors = iter(t for t in made if isinstance(t, tf.Tensor))
-    outputs = []
+    outputs: list[list[tf.Tensor]] = []
     for value in step.outputs:
-        parts = [(next(tensors), shape) for shape in _local_shapes(emitter, value)]
-        if not is_handle(value.dtype):
-            for tensor, shape in parts:
-                tensor.set_shape(shape)
-        outputs.append([tensor for tensor, _ in parts])
+        outputs.append([])
+        for shape in emitter.sharding.part_shapes(value.shape, value.placement):
+            outputs[-1].append(next(tensors))
+            if not is_handle(value.dtype):
+                outputs[-1][-1].set_shape(shape)
     return outputs
 
 
@@ -417,45 +381,34 @@ def _function(emitter: Emitter, body: Body, tensors: Outputs, is_repeated: bool 
         return [*_flat(results), *(others if is_repeated else [])]
 
     made = tf.function(function, autograph=False).get_concrete_function(*specs)
-    assert not made.captured_inputs, (
-        f"The body of a loop or branch captures {made.captured_inputs}."
-    )
+    captured = made.captured_inputs
+    assert not captured, f"The body of a loop or branch captures {captured}."
     emitter.keep(made)
     return made
 
 
-def _local_shapes(emitter: Emitter, value: Value) -> list[Shape]:
-    sharding = emitter.sharding
-    if is_shared(value.placement):
-        return [static(value.shape)]
-    return [sharding.part_shape(value.shape, value.placement, k) for k in sharding.replica_rows]
-
-
 def _specs(emitter: Emitter, value: Value) -> list[tf.TensorSpec]:
-    shapes = _local_shapes(emitter, value)
+    shapes = emitter.sharding.part_shapes(value.shape, value.placement)
     return [tf.TensorSpec([] if is_handle(value.dtype) else s, value.dtype) for s in shapes]
 
 
-def _region(emitter: Emitter, step: Region, inputs: Sequence[Emitted]) -> Outputs:
+def _region(emitter: Emitter, step: plan.Region, inputs: Sequence[Emitted]) -> Outputs:
     """Make the body once for each replica, as if the replica's rows were the whole batch."""
     resharded = emitter.reshard_all(inputs, step.demands)
     bodies = dict(zip(step.replica_rows, step.bodies, strict=True))
     outputs: list[list[tf.Tensor]] = [[] for _ in step.outputs]
     for place, (replica, k) in enumerate(emitter.sharding.each):
         body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
-        inner = emitter.of_replica(
-            BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}"
-        )
+        alone, scope = BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}/"
+        inner = Emitter(alone, NoExchange(), emitter.keep, scope=scope)
         parts = [tensors[0 if len(tensors) == 1 else place] for tensors in resharded]
         for i in step.weighted:
             parts[i] = parts[i] * emitter.sharding.share(k, parts[i].dtype)
         arguments = arguments_of(body, [[part] for part in parts])
         for output, emitted in zip(outputs, run_in_order(inner, body, arguments), strict=True):
             output.append(inner.reshard(emitted, emitted.value.placement)[0])
-    return [
-        tensors[:1] if is_shared(value.placement) else tensors
-        for tensors, value in zip(outputs, step.outputs, strict=True)
-    ]
+    pairs = zip(outputs, step.outputs, strict=True)
+    return [tensors[:1] if is_shared(value.placement) else tensors for tensors, value in pairs]
 
 
 def _flat(tensors: Outputs) -> list[tf.Tensor]:
@@ -467,11 +420,11 @@ def _local_name(name: str) -> str:
 
 
 _EMITTERS: dict[type[Step], Callable[[Emitter, Any, Sequence[Emitted]], Outputs]] = {
-    Accumulated: _accumulated,
-    Branch: _branch,
-    Check: _check,
-    Count: _count,
-    Loop: _loop,
-    Broadcast: _broadcast,
-    Region: _region,
+    plan.Accumulated: _accumulated,
+    plan.Branch: _branch,
+    plan.Check: _check,
+    plan.Count: _count,
+    plan.Loop: _loop,
+    plan.Broadcast: _broadcast,
+    plan.Region: _region,
 }

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.keras_hooks.private_tensorflow import called_function, made_outside
+from tnt_keras.keras_hooks.private_tensorflow import made_outside
 from tnt_keras.partition.graph import FlatGraph, Node, function_of
 from tnt_keras.partition.operations import functions_in, is_handle, uncollected
 
@@ -39,7 +39,7 @@ class TracedStep:
         self.captures = list(traced.captured_inputs)  # from outside: its last arguments
         self.structured_outputs = traced.graph.structured_outputs
         self.flat = FlatGraph(traced.graph, is_step=True)
-        self.bodies: dict[Any, FlatGraph] = {}
+        self._bodies: dict[Any, FlatGraph] = {}
         self._draw_counters: dict[str, tf.Variable] = {}
 
     def captured_by(self, flat: FlatGraph) -> list[tuple[Node, Any]]:
@@ -59,21 +59,29 @@ class TracedStep:
         These are types, attributes, shapes, edges and constants, by position and without names.
         Seeds may differ, since all ranks take those of rank 0.
         """
-        flat = self.flat
+        return [*map(_constant_capture, self.captures), *self._lines(self.flat)]
+
+    def flattened(self, graph: Any) -> FlatGraph:
+        """Return the body of a loop, branch or region with all calls inlined."""
+        if graph not in self._bodies:
+            self._bodies[graph] = FlatGraph(graph)
+        return self._bodies[graph]
+
+    def _lines(self, flat: FlatGraph) -> list[str]:
+        """Return the description of a graph; that of a function it calls is part of a line."""
         places: dict[Node, int] = {n: -1 - i for i, n in enumerate(flat.arguments)}
-        lines = [f"{t.dtype.name} {t.shape}" for t in self.graph.inputs]
-        lines += [_constant_capture(t) for t in self.captures]
+        lines = [f"{n.dtypes[0].name} {n.shapes[0]}" for n in flat.arguments]
         for i, node in enumerate(flat.nodes):
             places[node] = i
             inputs = [(places.get(n), output) for n, output in node.inputs]
             controls = sorted(places.get(n, -1) for n in node.controls)
-            attributes = sorted(
-                (k, _described(node, v))
-                for k, v in node.attributes.of_operation.items()
-                if k not in _NAMES
-            )
+            attributes = []
+            for name, value in sorted(node.attributes.of_operation.items()):
+                bodies = [function_of(node, f.name).graph for f in functions_in(value)]
+                described = [self._lines(self.flattened(body)) for body in bodies] or str(value)
+                attributes += [(name, described)] if name not in _NAMES else []
             lines.append(f"{node.type} {inputs} {controls} {attributes}")
-        return lines
+        return [*lines, str([(places[n], output) for n, output in flat.outputs])]
 
 
 def trace(
@@ -129,35 +137,3 @@ def _constant_capture(tensor: Any) -> str:
     if is_handle(tensor.dtype) or not hasattr(tensor, "numpy"):
         return tensor.dtype.name
     return hashlib.sha256(np.asarray(tensor.numpy()).tobytes()).hexdigest()
-
-
-def _described(node: Node, attribute: tf.compat.v1.AttrValue) -> str:
-    """Return an attribute as text. A function is described by its operations, not its name."""
-    functions = functions_in(attribute)
-    if not functions:
-        return str(attribute)
-    return str([_lines(function_of(node, f.name).graph) for f in functions])
-
-
-def _lines(graph: Any) -> list[str]:
-    """Return the operations of a body, by position and without names."""
-    nodes = graph.as_graph_def().node
-    places = {node.name: str(i) for i, node in enumerate(nodes)}
-    lines = []
-    for node in nodes:
-        inputs = [
-            (places.get(name.lstrip("^").split(":")[0]), name.split(":")[1:]) for name in node.input
-        ]
-        bodies = [
-            _lines(called_function(graph, f.name).graph)
-            for _, value in sorted(node.attr.items())  # their order differs between processes
-            for f in functions_in(value)
-        ]
-        attributes = [(k, str(v)) for k, v in sorted(node.attr.items()) if _is_compared(k, v)]
-        lines.append(f"{node.op} {inputs} {attributes} {bodies}")
-    return lines
-
-
-def _is_compared(name: str, attribute: tf.compat.v1.AttrValue) -> bool:
-    """Return whether all ranks must have an attribute in common: not names, not seeds."""
-    return name[0] != "_" and name not in _NAMES and not functions_in(attribute)

@@ -110,13 +110,9 @@ PER_REPLICA = PerReplica()
 
 def is_shared(placement: Placement) -> bool:
     """Return whether all replicas hold the same, so that a process holds it once."""
-    match placement:
-        case ListOf(element):
-            return element is None or is_shared(element)
-        case Replicated() | Handle():
-            return True
-        case Sharded() | Partial() | PerReplica():
-            return False
+    if isinstance(placement, ListOf):
+        return placement.element is None or is_shared(placement.element)
+    return isinstance(placement, Replicated | Handle)
 
 
 def replicated(placement: Placement) -> Placement:
@@ -159,9 +155,8 @@ def fits(shape: Shape, placement: Placement, num_rows: int) -> bool:
     """Return whether a value of a shape can have a placement, in a batch of `num_rows` rows."""
     if not isinstance(placement, Sharded):
         return True
-    if shape is None or placement.axis >= len(shape):
-        return False
-    return shape[placement.axis] == local_size(placement, num_rows)
+    size = local_size(placement, num_rows)
+    return shape is not None and shape[placement.axis : placement.axis + 1] == (size,)
 
 
 def local_size(rows: Sharded, num_rows: int | None) -> int | None:
@@ -210,11 +205,6 @@ def quotient(number: int, divisor: int) -> int | None:
     """Return a number divided by another and rounded down, None if it is no such multiple."""
     is_known = divisor != 0 and (is_symbolic(number) or not is_symbolic(divisor))
     return multiple(number // divisor) if is_known else None
-
-
-def are_alike(first: int, second: int) -> bool:
-    """Return whether two numbers are in the same order for any number of rows."""
-    return is_symbolic(first) == is_symbolic(second)
 
 
 def for_rows(number: int, num_rows: int) -> int:

@@ -10,33 +10,20 @@ import functools
 import os
 from collections.abc import Mapping
 
-from tnt_keras.process.grammar import BLANKS
-from tnt_keras.process.variables import (
-    CHECK_STEPS,
-    EXPLAIN_STEPS,
-    FUSION_THRESHOLD,
-    FUSION_THRESHOLD_KB,
-    GPUS_PER_NODE,
-    LOG_LEVEL,
-    LOG_ON_ALL_DEVICES,
-    OUTPUT_ON_ALL_DEVICES,
-    PROBE,
-    TENSORBOARD_ON_ALL_DEVICES,
-    WIRE_DTYPE,
-)
+from tnt_keras.process import variables
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """What the environment says about this process; see the page "Environment variables"."""
 
-    log_level: str = LOG_LEVEL.default  # least level that is shown
+    log_level: str = variables.LOG_LEVEL.default  # least level that is shown
     log_on_all_ranks: bool = False
     output_on_all_ranks: bool = False  # progress bars and summaries
     tensorboard_on_all_ranks: bool | None = None
     gpus_per_node: int | None = None  # those that ranks are to use
     # 0: off, None: measured
-    fusion_threshold_bytes: int | None = 1024 * FUSION_THRESHOLD_KB.default
+    fusion_threshold_bytes: int | None = 1024 * variables.FUSION_THRESHOLD_KB.default
     wire_dtype: str | None = None  # of float32 gradients while they travel
     probe: str | None = None  # one of the words of `PROBE`, without effect
     checks_steps: bool = False  # first steps, against serial ones
@@ -45,29 +32,24 @@ class Settings:
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Return what an environment says, or defaults; an error names what is malformed. Local."""
-    wire_dtype = WIRE_DTYPE.find(environment)
+    wire_dtype = variables.WIRE_DTYPE.find(environment)
     return Settings(
-        log_level=LOG_LEVEL.find(environment),
-        log_on_all_ranks=LOG_ON_ALL_DEVICES.find(environment),
-        output_on_all_ranks=OUTPUT_ON_ALL_DEVICES.find(environment),
-        tensorboard_on_all_ranks=TENSORBOARD_ON_ALL_DEVICES.find(environment),
-        gpus_per_node=GPUS_PER_NODE.find(environment),
+        log_level=variables.LOG_LEVEL.find(environment),
+        log_on_all_ranks=variables.LOG_ON_ALL_DEVICES.find(environment),
+        output_on_all_ranks=variables.OUTPUT_ON_ALL_DEVICES.find(environment),
+        tensorboard_on_all_ranks=variables.TENSORBOARD_ON_ALL_DEVICES.find(environment),
+        gpus_per_node=variables.GPUS_PER_NODE.find(environment),
         fusion_threshold_bytes=_threshold_bytes(environment),
         wire_dtype=None if wire_dtype == "none" else wire_dtype,
-        probe=PROBE.find(environment),
-        checks_steps=CHECK_STEPS.find(environment),
-        explains_steps=EXPLAIN_STEPS.find(environment),
+        probe=variables.PROBE.find(environment),
+        checks_steps=variables.CHECK_STEPS.find(environment),
+        explains_steps=variables.EXPLAIN_STEPS.find(environment),
     )
-
-
-def is_started_by_launcher() -> bool:
-    """Return whether this process was started as a rank of a job. Local."""
-    return "TNT_RANK" in os.environ
 
 
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
     """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
-    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
+    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(variables.BLANKS)
     return int(text) or None if text.isdecimal() else None
 
 
@@ -79,8 +61,9 @@ def settings() -> Settings:
 
 def _threshold_bytes(environment: Mapping[str, str]) -> int | None:
     """Return the threshold, under either of its two names; None if it is to be measured."""
-    own, original = FUSION_THRESHOLD_KB.find(environment), FUSION_THRESHOLD.find(environment)
-    if original is not None and FUSION_THRESHOLD_KB.name not in environment:
+    own = variables.FUSION_THRESHOLD_KB.find(environment)
+    original = variables.FUSION_THRESHOLD.find(environment)
+    if original is not None and variables.FUSION_THRESHOLD_KB.name not in environment:
         own = original
     if original not in (None, own):
         raise ValueError(

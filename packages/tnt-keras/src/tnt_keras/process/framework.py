@@ -1,19 +1,73 @@
-"""TensorFlow in this process: our operations in it, and nothing else that distributes models."""
+"""TensorFlow in this process: set up, our operations in it, nothing else that distributes models.
+
+The launcher sets GPUs and threads of a rank before Python starts, whatever a script does first.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import importlib.resources
+import os
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.process.environment import Settings, settings
+from tnt_keras.process.rank import get_size, logger, set_up_logging
+from tnt_keras.process.variables import ALL_NAMES, PROBE, warnings_of_unknown
 
 # Not where the sources are in an editable installation.
 _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
+_has_warned_of_probe = False
+
+
+@functools.cache
+def set_up_process() -> None:
+    """Read the settings, set up logging and check the devices; once, and not at import. Local."""
+    set_up_logging(settings())
+    if "TNT_RANK" not in os.environ:  # else the launcher has warned already
+        for warning in warnings_of_unknown(os.environ, ALL_NAMES):
+            logger.warning(warning)
+    check_devices(settings())
+    check_probe(settings().probe, "TNT_PROBE")
+
+
+def check_devices(settings: Settings) -> None:
+    """Make sure that TensorFlow sees a GPU if this rank is to use one. Local."""
+    asked = settings.gpus_per_node
+    if asked == 0 or (asked is None and get_size() == 1):
+        return
+    sees_gpu = bool(tf.config.list_physical_devices("GPU"))
+    if asked and not sees_gpu:
+        raise RuntimeError(
+            f"TNT_GPUS_PER_NODE={asked}, but TensorFlow sees no GPU on this host. "
+            "Pass --no-gpu to compute on CPUs, or install a TensorFlow that finds the GPUs: "
+            '`pip install "tensorflow[and-cuda]"`.'
+        )
+    if sees_gpu and get_size() > 1:
+        logger.warning(
+            "Gradients of GPUs pass through the memory of the host: they are copied there, summed "
+            "by CPUs, and copied back. That takes time, and changes no result."
+        )
+
+
+def check_probe(probe: object, name: str = "probe=") -> None:
+    """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
+    global _has_warned_of_probe
+    if probe is None:
+        return
+    if not isinstance(probe, str) or PROBE.kind.find(probe) != probe:
+        raise ValueError(f"`probe` must be {PROBE.kind.rule}. Received: probe={probe!r}.")
+    if not _has_warned_of_probe:
+        _has_warned_of_probe = True
+        logger.warning(
+            "%s has no effect: results on several ranks are those of the serial run for every "
+            "step, so that there is nothing to prove.",
+            name,
+        )
 
 
 @functools.cache
@@ -45,17 +99,6 @@ def check_not_distributed_otherwise(model: Any) -> None:
         raise _error_of_strategy(f"The model {model.name!r} is under a")
 
 
-def class_for_errors(model: Any) -> str:
-    """Return of what class something is that should be a model, and what to do about Keras 2."""
-    cls = type(model)
-    if all(each.__module__.partition(".")[0] != "tf_keras" for each in cls.__mro__):
-        return cls.__name__
-    return (
-        f"{cls.__name__} of tf_keras, which is Keras 2. Make it with Keras 3: unset "
-        "TF_USE_LEGACY_KERAS, by which `tf.keras` is tf_keras, and `import keras`"
-    )
-
-
 def check_no_strategy(call: str) -> None:
     """Make sure that a call is not made in the scope of a `tf.distribute.Strategy`. Local."""
     if tf.distribute.has_strategy():
@@ -67,4 +110,15 @@ def _error_of_strategy(where: str) -> RuntimeError:
         f"{where} `tf.distribute.Strategy`, which would distribute the model a second time: leave "
         "the strategy and its scope out, and start the script with "
         "`tarantella -n 2 -- script.py`, one rank for each device."
+    )
+
+
+def class_for_errors(model: Any) -> str:
+    """Return of what class something is that should be a model, and what to do about Keras 2."""
+    cls = type(model)
+    if all(each.__module__.partition(".")[0] != "tf_keras" for each in cls.__mro__):
+        return cls.__name__
+    return (
+        f"{cls.__name__} of tf_keras, which is Keras 2. Make it with Keras 3: unset "
+        "TF_USE_LEGACY_KERAS, by which `tf.keras` is tf_keras, and `import keras`"
     )

@@ -1,6 +1,6 @@
 """Back up a `fit` while it goes on, and continue it after it was killed.
 
-`fit_backup` takes part in one `fit`; what it writes and restores is a `training_state`: values of
-all variables, states of callbacks and of random generators, and the `position` in the data, which
-`container` turns into bytes and `backup_files` keeps in a folder.
+`fit_backup` takes part in one `fit`, and reads its data anew to where they were; what it writes and
+restores is a `training_state`: values of all variables, states of callbacks and random generators,
+and the progress, which `container` turns into bytes and `backup_files` keeps in a folder.
 """

@@ -6,13 +6,13 @@ import contextlib
 import os
 import pathlib
 import shutil
+from collections.abc import Callable
 from typing import Any
 
 from tnt_keras.calls.files import read_from_master, write_atomically
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.calls.together import together
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, is_master_rank, logger
 from tnt_keras.restart.container import DamagedError, read_container, write_container
 
 _LATEST, _PREVIOUS = "latest.tnt_backup", "previous.tnt_backup"
@@ -36,14 +36,18 @@ class BackupFiles:
 
     def prepare(self) -> None:
         """Make the folder, and remove what a killed run has left half written."""
-        together("write", self._prepare_here, subject=os.fspath(self._folder))
+
+        def prepare() -> None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            for half_written in self._folder.glob(f".{_LATEST}.*"):
+                shutil.rmtree(half_written)
+
+        self._on_master("write", prepare)
 
     def read(self) -> Any:
         """Return the last whole backup, None without any; refuse one of Keras' own."""
-        found: list[str] = []
-        if is_master_rank():
-            names = (_LATEST, _PREVIOUS, _OF_KERAS)
-            found = [name for name in names if (self._folder / name).exists()]
+        names = (_LATEST, _PREVIOUS, _OF_KERAS) if is_master_rank() else ()
+        found = [name for name in names if (self._folder / name).exists()]
         found = allgather_json("backups", found)[MASTER_RANK]
         if found == [_OF_KERAS]:
             raise ValueError(
@@ -75,36 +79,32 @@ class BackupFiles:
 
     def write(self, backup: Any) -> None:
         """Replace the last backup."""
+        latest = self._folder / _LATEST
 
         def write_to(path: pathlib.Path) -> None:
             with open(path, "wb") as stream:
                 write_container(stream, backup)
                 stream.flush()
                 os.fsync(stream.fileno())  # else a computer that fails may have renamed a torn file
-            latest = self._folder / _LATEST
             if self._keeps_previous and latest.exists():
                 os.replace(latest, self._folder / _PREVIOUS)
 
-        write_atomically(self._folder / _LATEST, write_to, overwrite=True, on_all_ranks=False)
+        write_atomically(latest, write_to, overwrite=True, on_all_ranks=False)
 
     def delete(self) -> None:
         """Remove the backups, and the folder if nothing else is in it."""
-        together("delete", self._delete_here, subject=os.fspath(self._folder))
 
-    def _prepare_here(self) -> None:
-        if not is_master_rank():
-            return
-        self._folder.mkdir(parents=True, exist_ok=True)
-        for half_written in self._folder.glob(f".{_LATEST}.*"):
-            shutil.rmtree(half_written)
+        def delete() -> None:
+            for name in (_PREVIOUS, _LATEST):  # a run that is killed meanwhile ends once more
+                (self._folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self._folder.rmdir()
 
-    def _delete_here(self) -> None:
-        if not is_master_rank():
-            return
-        for name in (_PREVIOUS, _LATEST):  # a run that is killed meanwhile ends once more
-            (self._folder / name).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._folder.rmdir()
+        self._on_master("delete", delete)
+
+    def _on_master(self, what: str, action: Callable[[], None]) -> None:
+        subject = os.fspath(self._folder)
+        together(what, action if is_master_rank() else lambda: None, subject=subject)
 
 
 def _read(path: str | os.PathLike[str]) -> Any:

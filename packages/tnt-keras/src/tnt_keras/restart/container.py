@@ -83,6 +83,11 @@ def is_plain(value: Any) -> bool:
     return True
 
 
+def is_variable(value: Any) -> bool:
+    """Return whether a value is a variable, which stays and is assigned to. Local."""
+    return hasattr(value, "assign") and hasattr(value, "dtype")
+
+
 class _Pickler(pickle.Pickler):
     """Pickles plain values, and keeps arrays apart, which are not copied."""
 
@@ -93,11 +98,13 @@ class _Pickler(pickle.Pickler):
     def persistent_id(self, value: Any) -> Any:
         if type(value) in _PLAIN:
             return None
-        if _is_named_function(value):
+        if _is_named(value):
             return "function", value.__module__, value.__name__
         array = _as_array(value)
         self.arrays.append(array)
-        return _kind_of(value), len(self.arrays) - 1, array.dtype.name, array.shape
+        is_tensor = tf.is_tensor(value) and not is_variable(value)
+        kind = "scalar" if isinstance(value, np.generic) else "tensor" if is_tensor else "array"
+        return kind, len(self.arrays) - 1, array.dtype.name, array.shape
 
 
 class _Unpickler(pickle.Unpickler):
@@ -126,16 +133,10 @@ def _named(module: str, name: str) -> Any:
     return getattr(sys.modules.get(module), name, None)
 
 
-def _is_named_function(value: Any) -> bool:
-    """Return whether a function can be found by its name, such as `keras.ops.less`."""
+def _is_named(value: Any) -> bool:
+    """Return whether a value is a function that has a name in a module, as `keras.ops.less`."""
     is_function = isinstance(value, types.FunctionType)
     return is_function and _named(value.__module__, value.__name__) is value
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, np.generic):
-        return "scalar"
-    return "tensor" if tf.is_tensor(value) and not is_variable(value) else "array"
 
 
 def _as_array(value: Any) -> np.ndarray[Any, Any]:
@@ -153,11 +154,6 @@ def _as_array(value: Any) -> np.ndarray[Any, Any]:
     except TypeError:
         raise NotPlainError(f"array of {array.dtype}") from None
     return array
-
-
-def is_variable(value: Any) -> bool:
-    """Return whether a value is a variable, which stays and is assigned to. Local."""
-    return hasattr(value, "assign") and hasattr(value, "dtype")
 
 
 class _Digester(pickle.Pickler):

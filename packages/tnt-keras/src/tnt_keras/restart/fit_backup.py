@@ -1,38 +1,38 @@
-"""Take part in one `fit`: continue it from the last backup, and write the next ones."""
+"""Take part in one `fit`: continue it from the last backup, and write the next ones.
+
+The data of a new process are brought to where they were by beginning and reading epochs anew. Each
+epoch is begun as Keras does, so that shuffles draw their seeds and Python code is called as before.
+Epochs that are over are read only if it makes a difference.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
 
-from tnt_keras.callbacks.ranks import Callback
+from tnt_keras.callbacks.ranks import unwrapped
 from tnt_keras.callbacks.select import as_list, refuse_own_list
 from tnt_keras.inputs.distributed_input import DistributedInput
-from tnt_keras.keras_hooks.private import noticed_epochs, replaced_backup, replaced_epoch_logs
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank
+from tnt_keras.keras_hooks import private
+from tnt_keras.process.rank import get_rank, logger
 from tnt_keras.restart.backup_files import BackupFiles
-from tnt_keras.restart.container import is_plain
-from tnt_keras.restart.position import Progress, Replay, replay_drawing_from
-from tnt_keras.restart.training_state import (
-    SavedState,
-    TrainingState,
-    build_optimizer,
-    restore_variables,
-)
-from tnt_keras.step.replicas import generator_states, set_generator_states
-
-_BackupAndRestore = keras.callbacks.BackupAndRestore
+from tnt_keras.restart.container import digest_of, is_plain
+from tnt_keras.restart.training_state import Progress, SavedState, TrainingState, restore_variables
+from tnt_keras.step.generators import generator_states, set_generator_states
 
 
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     """Return the backup that a `BackupAndRestore` among callbacks asks for, if any. Local."""
     given = as_list(callbacks)
-    asking = [each for each in map(_unwrapped, given) if isinstance(each, _BackupAndRestore)]
+    asking = [
+        each for each in map(unwrapped, given) if isinstance(each, keras.callbacks.BackupAndRestore)
+    ]
     if not asking:
         return None
     refuse_own_list(callbacks)
@@ -64,15 +64,14 @@ class FitBackup(keras.callbacks.Callback):
         self._model, self._callback = model, callback
         self._files = BackupFiles(callback.backup_dir, callback.double_checkpoint)
         self._deletes = callback.delete_checkpoint
-        self._training, self._testing, self._lives_on = Replay(True), Replay(True), False
+        self._reads_training = self._reads_testing = True  # also epochs that are over
+        self._lives_on = self._is_of_this_process = False
         self._state: TrainingState | None = None
         self._saved: SavedState | None = None  # until everything is restored
-        self._is_of_this_process = False
         self._batch_size: int | None = None
         self._validated: list[int] = []  # validations that the new data have not seen
         self._epochs: Any = None
         self._is_due = False
-        self._num_test_executions = 0
 
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
@@ -83,10 +82,12 @@ class FitBackup(keras.callbacks.Callback):
             self._saved = SavedState.of_backup(found)
             self._check_same_fit(self._saved)
             logger.info("The training goes on from the backup in %s.", self._callback.backup_dir)
+        note_epochs = functools.partial(setattr, self, "_epochs")
+        note_due = functools.partial(setattr, self, "_is_due", True)
         with (
-            noticed_epochs(self._model, self._notice_epochs, self._replay_validation),
-            replaced_epoch_logs(self._model, self._logs_of_last_step),
-            replaced_backup(self._callback, self._note_due),
+            private.noticed_epochs(self._model, note_epochs, self._replay_validation),
+            private.replaced_epoch_logs(self._model, self._logs_of_last_step),
+            private.replaced_backup(self._callback, note_due),
         ):
             yield
 
@@ -104,10 +105,9 @@ class FitBackup(keras.callbacks.Callback):
                 f"{before} samples, but they have {now} now, so that its steps are others. Give "
                 "`fit` the same batches to continue the run, or remove the backup."
             )
-        self._batch_size = now
-        self._training = Replay(not training.epochs_are_independent)
-        self._testing = Replay(testing is None or not testing.epochs_are_independent)
-        self._lives_on = lives_on
+        self._batch_size, self._lives_on = now, lives_on
+        self._reads_training = not training.epochs_are_independent
+        self._reads_testing = testing is None or not testing.epochs_are_independent
         if training.irreproducible:
             logger.warning(
                 "Rank %d: a run that is continued from a backup sees other samples than one that "
@@ -138,14 +138,14 @@ class FitBackup(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:
         """Restore everything, whatever the other callbacks have set, and the data. Local."""
-        given = map(_unwrapped, self.callbacks)
+        given = map(unwrapped, self.callbacks)
         stateful = [one for one in given if not isinstance(one, keras.callbacks.ProgbarLogger)]
         fit_number = self._model._tnt_owner.num_fits - 1
         self._state = TrainingState(self._model, stateful, fit_number)
         if self._saved is None:
             return
         self._state.first_generators = self._saved.first_generators
-        drawn_from = replay_drawing_from(self._saved.first_generators, self._replay_training)
+        drawn_from = self._replay_training(self._saved.first_generators)
         now = self._saved.generators
         set_generator_states({name: now[name] for name in now if name not in drawn_from})
         self._restore()
@@ -167,15 +167,11 @@ class FitBackup(keras.callbacks.Callback):
 
     def on_test_begin(self, logs: Any = None) -> None:
         """Begin to count the steps of a validation. Local."""
-        self._num_test_executions = 0
+        self.progress.validated.append(0)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
         """Count steps of the validation. Local."""
-        self._num_test_executions += 1
-
-    def on_test_end(self, logs: Any = None) -> None:
-        """Count the validation. Local."""
-        self.progress.validated.append(self._num_test_executions)
+        self.progress.validated[-1] += 1
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Count an epoch, and write a backup if one is due. Collective."""
@@ -190,18 +186,11 @@ class FitBackup(keras.callbacks.Callback):
             self._files.delete()
 
     def _restore_variables(self, logs: Any = None) -> None:
-        build_optimizer(self._model)
+        optimizer = self._model.optimizer
+        if optimizer is not None and not optimizer.built:
+            optimizer.build(self._model.trainable_variables)
         if self._saved is not None:
             restore_variables(self._model, self._saved)
-
-    def _note_due(self) -> None:
-        self._is_due = True
-
-    def _write_if_due(self) -> None:
-        if self._is_due and self._state is not None:
-            self._is_due = False
-            self.progress.stops = bool(self._model.stop_training)
-            self._files.write(self._state.save(self.progress))
 
     def _restore(self) -> None:
         assert self._saved is not None
@@ -209,12 +198,18 @@ class FitBackup(keras.callbacks.Callback):
         restore_variables(self._model, self._saved)
         self._state.restore_callbacks(self._saved)
 
-    def _notice_epochs(self, epochs: Any) -> None:
-        self._epochs = epochs
+    def _write_if_due(self) -> None:
+        if self._is_due and self._state is not None:
+            self._is_due = False
+            self.progress.stops = bool(self._model.stop_training)
+            self._files.write(self._state.save(self.progress))
 
-    def _replay_training(self) -> None:
+    def _replay_training(self, states: dict[str, Any]) -> set[str]:
+        """Replay from the first process's states; return the generators that have moved."""
+        set_generator_states(states)
+        before = {name: digest_of(state) for name, state in generator_states().items()}
         if not (self._is_of_this_process and self._lives_on):
-            self._training.pass_over(self._epochs, self.progress.finished)
+            _pass_over(self._epochs, self.progress.finished, reads=self._reads_training)
         elif self.progress.is_within_epoch:
             logger.warning(
                 "Rank %d: this process has read from the dataset or generator since the backup, "
@@ -224,15 +219,21 @@ class FitBackup(keras.callbacks.Callback):
                 self.progress.epoch + 1,
             )
         if self.progress.is_within_epoch:
-            self._training.pass_over_beginning(
-                self._epochs, self.progress.executions, ends=self.progress.stops
-            )
+            private.begin_next_epoch(self._epochs, self._pass_over_beginning)
+        after = generator_states()
+        return {name for name in before if digest_of(after[name]) != before[name]}
+
+    def _pass_over_beginning(self, executions: Iterator[Any]) -> Iterator[Any]:
+        """Return what is left of the epoch that runs, nothing if training stops in it."""
+        for *_, iterator in itertools.islice(executions, self.progress.executions):
+            _read(iterator, self._epochs.steps_per_execution)
+        return iter(()) if self.progress.stops else executions
 
     def _replay_validation(self, epochs: Any) -> None:
         validated, self._validated = self._validated, []
         if validated:
             states = generator_states()
-            self._testing.pass_over(epochs, validated, resets=True)
+            _pass_over(epochs, validated, reads=self._reads_testing, resets=True)
             set_generator_states(states)
 
     def _logs_of_last_step(self, logs: Any) -> Any:
@@ -258,5 +259,23 @@ class FitBackup(keras.callbacks.Callback):
         owner.num_fits = saved.fit_number  # orders of data are drawn by it
 
 
-def _unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
-    return callback.callback if isinstance(callback, Callback) else callback
+def _pass_over(epochs: Any, finished: Sequence[int], *, reads: bool, resets: bool = False) -> None:
+    """Go on by epochs of so many executions; before validations Keras `resets`."""
+    for num_executions in finished:
+        if resets:
+            epochs.reset()
+        with epochs.catch_stop_iteration():
+            for number, (*_, iterator) in enumerate(epochs):
+                if reads:
+                    _read(iterator, epochs.steps_per_execution)
+                elif hasattr(iterator, "begin"):  # it draws the order of a `PyDataset`
+                    iterator.begin()
+                if number == num_executions:  # by this one Keras has noticed the end
+                    raise StopIteration
+
+
+def _read(iterator: Iterator[Any], num_elements: int) -> None:
+    """Take elements from an iterator, or fewer at its end."""
+    for _ in range(num_elements):
+        if next(iterator, None) is None:
+            return

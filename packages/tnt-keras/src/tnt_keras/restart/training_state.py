@@ -14,31 +14,36 @@ from tnt_keras.callbacks.ranks import is_writer
 from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather, allgather_json
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed, in_attributes
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
-from tnt_keras.restart.container import (
-    NotPlainError,
-    digest_of,
-    is_plain,
-    is_variable,
-    packed,
-    unpacked,
-)
-from tnt_keras.restart.position import Progress
+from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank, logger
+from tnt_keras.restart import container
+from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
-from tnt_keras.step.replicas import (
-    array_of,
-    backing,
-    describe,
-    generator_states,
-    replicated_variables,
-    shown,
-    states_of_generators,
-    tensorflow_variables,
-)
+from tnt_keras.step.generators import generator_states
 from tnt_keras.step.signature import Sizes
 
 _GET, _SET = "get_backup_state", "set_backup_state"
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a `fit` has come.
+
+    An execution is one call of the function that Keras makes of a step: one step, or several with
+    `steps_per_execution`.
+    """
+
+    epoch: int = 0  # that runs, or else the next one
+    finished: list[int] = dataclasses.field(default_factory=list)  # executions by epoch
+    executions: int = 0  # so far in the epoch that runs
+    validated: list[int] = dataclasses.field(default_factory=list)  # executions by validation
+    stops: bool = False
+    logs: Any = None  # of the last step of the epoch that runs
+    batch_size: int | None = None  # of the global batch
+
+    @property
+    def is_within_epoch(self) -> bool:
+        """Whether an epoch has begun and not ended."""
+        return self.executions > 0
 
 
 class CallbackState:
@@ -54,15 +59,15 @@ class CallbackState:
         self._callback = callback
         self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
         attributes = {} if self._has_methods else vars(callback)
-        self._first = {name: digest_of(value) for name, value in attributes.items()}
+        self._first = {name: container.digest_of(value) for name, value in attributes.items()}
         self._named: set[str] = set()  # attributes that a warning has named
 
     def save(self) -> bytes:
         """Return what has changed."""
         state = getattr(self._callback, _GET)() if self._has_methods else self._changed()
         try:
-            return packed((self.class_name, state))
-        except NotPlainError as error:
+            return container.packed((self.class_name, state))
+        except container.NotPlainError as error:
             raise TypeError(
                 f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
                 f"or lists, tuples, sets and dicts of these. There is a {error} in it."
@@ -70,40 +75,36 @@ class CallbackState:
 
     def fits(self, saved: bytes) -> bool:
         """Return whether a state is that of a callback of the same class."""
-        return bool(unpacked(saved)[0] == self.class_name)
+        return bool(container.unpacked(saved)[0] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
         """Give the callback what `save` has returned in another process."""
-        _, state = unpacked(saved)
+        _, state = container.unpacked(saved)
         if self._has_methods:
             getattr(self._callback, _SET)(state)
-        else:
-            for name, value in state.items():
-                self._set(name, value)
+            return
+        for name, value in state.items():
+            present: Any = getattr(self._callback, name, None)
+            if container.is_variable(present):
+                present.assign(value)
+            else:
+                setattr(self._callback, name, value)
 
     def _changed(self) -> dict[str, Any]:
         changed = {
             name: value
             for name, value in vars(self._callback).items()
-            if name not in self._first or _differ(self._first[name], digest_of(value))
+            if name not in self._first or _differ(self._first[name], container.digest_of(value))
         }
-        for name in [name for name, value in changed.items() if not is_plain(value)]:
+        plain = {name: value for name, value in changed.items() if container.is_plain(value)}
+        for name in (name for name in changed if name not in plain):
             self._warn(name)
-            del changed[name]
-        return changed
-
-    def _set(self, name: str, value: Any) -> None:
-        present: Any = getattr(self._callback, name, None)
-        if is_variable(present):
-            present.assign(value)
-        else:
-            setattr(self._callback, name, value)
+        return plain
 
     def _warn(self, name: str) -> None:
         """Warn of an attribute that a backup cannot hold, once and if it may decide anything."""
-        callback = self._callback
-        is_of_keras = type(callback).__module__.partition(".")[0] == "keras"
-        if is_of_keras or is_writer(callback) or name in self._named:
+        is_of_keras = type(self._callback).__module__.partition(".")[0] == "keras"
+        if is_of_keras or is_writer(self._callback) or name in self._named:
             return
         self._named.add(name)
         logger.warning(
@@ -147,7 +148,7 @@ class SavedState:
         of_master = of_ranks[MASTER_RANK]
         own = of_ranks[get_rank()] if get_rank() < len(of_ranks) else of_master
         parts = [of_master[place] if part is None else part for place, part in enumerate(own)]
-        generators = unpacked(parts[0])
+        generators = container.unpacked(parts[0])
         return cls(
             **{**backup, "progress": Progress(**backup["progress"])},
             first_generators=generators["first"],
@@ -172,15 +173,15 @@ class TrainingState:
         """Return the state for a file; that of the master rank is complete. Collective."""
         reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
-        parts = [packed(generators), *(callback.save() for callback in self._callbacks)]
+        parts = [container.packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
         return {
             "fit_number": self._fit_number,
             "steps_per_execution": self._model.steps_per_execution,
             "progress": dataclasses.asdict(progress),
             "has_global_seed": has_global_seed(),
-            "variables": describe(variables),
-            "values": [array_of(each) for each in variables] if is_master_rank() else [],
+            "variables": replicas.describe(variables),
+            "values": [replicas.array_of(each) for each in variables] if is_master_rank() else [],
             "sizes": self._model._tnt_owner.sizes_seen(),
             "parts": _gather_parts(parts),
         }
@@ -190,20 +191,16 @@ class TrainingState:
         remaining = list(saved.callbacks)
         for callback in self._callbacks:
             state = next((each for each in remaining if callback.fits(each)), None)
-            if state is None:
-                self._warn_of_new(callback.class_name)
-            else:
+            if state is not None:
                 remaining.remove(state)
                 callback.restore(state)
-
-    def _warn_of_new(self, class_name: str) -> None:
-        if class_name not in self._new:
-            self._new.add(class_name)
-            logger.warning(
-                "The backup has no state for the callback %s, which begins anew. Give `fit` the "
-                "callbacks of the run that is to be continued.",
-                class_name,
-            )
+            elif callback.class_name not in self._new:
+                self._new.add(callback.class_name)
+                logger.warning(
+                    "The backup has no state for the callback %s, which begins anew. Give `fit` "
+                    "the callbacks of the run that is to be continued.",
+                    callback.class_name,
+                )
 
 
 def restore_variables(model: Any, saved: SavedState) -> None:
@@ -213,7 +210,7 @@ def restore_variables(model: Any, saved: SavedState) -> None:
     variables = variables_of(model)
     if has_global_seed() and not saved.has_global_seed:
         variables = [variable for variable in variables if variable is not global_seed()]
-    _check_same_structure(describe(variables), saved.variables)
+    _check_same_structure(replicas.describe(variables), saved.variables)
     for variable, value in zip(variables, saved.values, strict=True):
         variable.assign(value)
     for optimizer in model._tnt_owner.optimizers:
@@ -225,11 +222,12 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
     """Compare variables but for their names: a process may number its layers differently."""
     difference = first_difference([[each[1:] for each in variables] for variables in (own, saved)])
     if difference is not None:
-        number = difference.index
+        number, _ = difference
+        in_backup, in_model = (replicas.shown(each, number) for each in (saved, own))
         raise ValueError(
-            f"The backup does not fit to the model: variable {number} is {shown(saved, number)} in "
-            f"the backup and {shown(own, number)} in the model. Continue with the model, optimizer "
-            "and metrics that the run began with, or remove the backup to begin anew."
+            f"The backup does not fit to the model: variable {number} is {in_backup} in the backup "
+            f"and {in_model} in the model. Continue with the model, optimizer and metrics that the "
+            "run began with, or remove the backup to begin anew."
         )
 
 
@@ -241,8 +239,8 @@ def _gather_parts(own: list[bytes]) -> list[list[bytes | None]]:
         part if digest not in of_master[place : place + 1] else None
         for place, (part, digest) in enumerate(zip(own, digests, strict=True))
     ]
-    sent = allgather("differing parts", packed(differing))
-    return [list(own), *map(unpacked, sent[1:])]
+    sent = allgather("differing parts", container.packed(differing))
+    return [list(own), *map(container.unpacked, sent[1:])]
 
 
 def variables_of(model: keras.Model) -> list[Any]:
@@ -251,28 +249,18 @@ def variables_of(model: keras.Model) -> list[Any]:
     These are weights, optimizers with all that they remember, metrics, seeds of layers, states of
     TensorFlow's generators, `tf.Variable`s of layers, and Keras' seed for functions without one.
     """
-    variables = [*replicated_variables(model._tnt_owner), *model.variables]
     optimizers = in_attributes(model, keras.optimizers.Optimizer)  # the compiled one, too
-    variables += [each for optimizer in optimizers for each in optimizer.variables]
-    variables += [each for metric in _all_metrics(model) for each in metric.variables]
-    variables += tensorflow_variables(model)
-    variables += states_of_generators(model)
-    if has_global_seed():
-        variables.append(global_seed())
+    # A model's own `metrics` may leave out some of Keras.
+    metrics = {id(each): each for each in (*model.metrics, *keras.Model.metrics.fget(model))}
+    variables = [
+        *replicas.replicated_variables(model._tnt_owner),
+        *model.variables,
+        *(each for owner in (*optimizers, *metrics.values()) for each in owner.variables),
+        *replicas.tensorflow_variables(model),
+        *replicas.states_of_generators(model),
+        *([global_seed()] if has_global_seed() else []),
+    ]
     unique: dict[int, Any] = {}
     for variable in variables:
-        unique.setdefault(id(backing(variable)), variable)
+        unique.setdefault(id(replicas.backing(variable)), variable)
     return list(unique.values())
-
-
-def build_optimizer(model: keras.Model) -> None:
-    """Make the variables of the compiled optimizer. Local."""
-    optimizer = model.optimizer
-    if optimizer is not None and not optimizer.built:
-        optimizer.build(model.trainable_variables)
-
-
-def _all_metrics(model: keras.Model) -> list[Any]:
-    """Return the metrics of a model, also those that its own `metrics` leaves out."""
-    metrics = [*model.metrics, *keras.Model.metrics.fget(model)]
-    return list({id(metric): metric for metric in metrics}.values())

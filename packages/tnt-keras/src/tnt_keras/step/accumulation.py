@@ -28,12 +28,11 @@ import tensorflow as tf
 from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.calls.messages import allreduce
-from tnt_keras.keras_hooks.class_swap import MixinBase, add_mixin, plain_class, without_mixins
+from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
-from tnt_keras.partition.graph import Node
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import is_master_rank
+from tnt_keras.partition.graph import Decide, Edge
+from tnt_keras.process.rank import is_master_rank, logger
 
 # Not attributes of the optimizers, whose copies and files would contain them.
 _of_optimizers: weakref.WeakKeyDictionary[Any, Accumulation] = weakref.WeakKeyDictionary()
@@ -60,21 +59,19 @@ class Accumulation:
         return (int(self._counter.numpy()) + 1) % self.num_steps == 0
 
     def reduce(self) -> None:
-        """Give all ranks the totals. Collective, if they do not have them."""
-        if not self.is_pending:
-            return
+        """Give all ranks the totals of their partial sums. Collective."""
         for variable in self.variables:
             variable.assign(allreduce("accumulated gradients", variable.numpy()))
         self.is_pending = False
 
-    def branch(self, node: Node, captured: dict[str, int], is_update: bool) -> bool | None:
+    def branch(self, predicate: Edge, captured: dict[str, int], is_update: bool) -> bool | None:
         """Return which branch a `tf.cond` takes, None if the counter does not decide. Local.
 
         `captured` has the ids of the resources that the step uses, by names of its arguments.
         """
         counter = self.num_steps - 1 if is_update else 0
         known = {name for name, key in captured.items() if key == id(self._counter.handle)}
-        value = _value_of(node.inputs[0], known, counter)
+        value = _value_of(predicate, known, counter)
         return None if value is None else bool(value)
 
 
@@ -106,17 +103,17 @@ class Accumulations:
         """Prepare a step, and return for each optimizer whether it updates weights. Local."""
         return tuple(each.begin_step() for each in self._all)
 
-    def decide(self, are_updates: tuple[bool, ...]) -> Callable[[Node], bool | None] | None:
+    def decide(self, are_updates: tuple[bool, ...]) -> Decide | None:
         """Return what decides on branches, for `partition.build`; None if there are none. Local."""
         if not self._all:
             return None
 
-        def branch(node: Node) -> bool | None:
-            for each, is_update in zip(self._all, are_updates, strict=True):
-                taken = each.branch(node, self._captured, is_update)
-                if taken is not None:
-                    return taken
-            return None
+        def branch(node: Any) -> bool | None:
+            taken = (
+                each.branch(node.inputs[0], self._captured, is_update)
+                for each, is_update in zip(self._all, are_updates, strict=True)
+            )
+            return next((each for each in taken if each is not None), None)
 
         return branch
 
@@ -131,7 +128,7 @@ class Accumulations:
         ]
         return len(users) == 1 and (
             users[0].type in ("If", "StatelessIf")
-            and accumulation.branch(users[0], self._captured, True) is not None
+            and accumulation.branch(users[0].inputs[0], self._captured, True) is not None
         )
 
 
@@ -149,7 +146,7 @@ class AccumulatingOptimizer(MixinBase):
 
     def save_own_variables(self, store: Any) -> None:
         """Write the state as Keras does. Local, of a state that is equal on all ranks."""
-        if _is_pending(self):
+        if _pending([self]):
             logger.warning(
                 "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
                 "rank alone, or without its model: the gradients since the last update, which each "
@@ -186,17 +183,15 @@ def reduce_accumulated(optimizers: Sequence[Any]) -> None:
     rank that runs alone, such as the master in a callback of its own, nothing is done.
     """
     if on_one_rank.get() is None:
-        for optimizer in optimizers:
-            if optimizer in _of_optimizers:
-                _of_optimizers[optimizer].reduce()
+        for accumulation in _pending(optimizers):
+            accumulation.reduce()
 
 
 def reduce_before_copy(optimizers: Sequence[Any]) -> None:
     """Reduce if something is pending: on all ranks, or on none. Collective then."""
-    if any(map(_is_pending, optimizers)):
-        collective_call("copy in the middle of gradient accumulation", is_local_alone=True)(
-            reduce_accumulated
-        )(optimizers)
+    if _pending(optimizers):
+        name = "copy in the middle of gradient accumulation"
+        collective_call(name, is_local_alone=True)(reduce_accumulated)(optimizers)
 
 
 def note_totals(optimizer: Any) -> None:
@@ -207,16 +202,12 @@ def note_totals(optimizer: Any) -> None:
 
 def pending_variables(optimizers: Sequence[Any]) -> list[tf.Variable]:
     """Return the accumulators that now hold a partial sum on each rank. Local."""
-    return [
-        variable
-        for optimizer in optimizers
-        if _is_pending(optimizer)
-        for variable in _of_optimizers[optimizer].variables
-    ]
+    return [variable for each in _pending(optimizers) for variable in each.variables]
 
 
-def _is_pending(optimizer: Any) -> bool:
-    return optimizer in _of_optimizers and _of_optimizers[optimizer].is_pending
+def _pending(optimizers: Sequence[Any]) -> list[Accumulation]:
+    known = [_of_optimizers[each] for each in optimizers if each in _of_optimizers]
+    return [accumulation for accumulation in known if accumulation.is_pending]
 
 
 def _accumulates(optimizer: Any) -> bool:
@@ -253,6 +244,5 @@ def _value_of(edge: Any, counters: set[str], value: int) -> Any:
     if node.type not in _OPERATIONS:
         return None
     operands = [_value_of(source, counters, value) for source in node.inputs]
-    if any(operand is None for operand in operands):
-        return None
-    return _OPERATIONS[node.type](*operands)
+    is_known = all(operand is not None for operand in operands)
+    return _OPERATIONS[node.type](*operands) if is_known else None

@@ -1,8 +1,10 @@
-"""This rank's part of the batch that a step computes, and the whole of it where that is needed."""
+"""The rows of batches: this rank's part, which a step computes, and the whole where it is needed.
+
+Rows are those of arrays, and of dense, ragged and sparse tensors.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import pickle
 import zlib
 from collections.abc import Callable
@@ -12,100 +14,78 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_data import MicroBatch
-from tnt_keras.calls.errors import DifferentInputError
+from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import allgather
 from tnt_keras.process.rank import get_rank, get_size
 from tnt_keras.step.data_check import NO_LABEL, DataCheck
-from tnt_keras.step.rows import (
-    has_rows,
-    in_order_of_rows,
-    num_rows,
-    order_of_rows,
-    rows_at,
-    take,
-    with_shape,
-)
 
 
-class CheckedBatch(NamedTuple):
-    """What ranks compare before the step: this rank's part of a batch, or samples of its own."""
+class Part(NamedTuple):
+    """This rank's part of a batch, with tensors as datasets yield it, with numbers in a step."""
 
-    batch: Any  # a `MicroBatch`; or own samples: those of all ranks together are the global batch
-    label_without_weight: Any = NO_LABEL  # as for `DataCheck`, int64 scalar
+    data: Any  # in the structure of the batch, with None; without a sample a duplicate of the first
+    num_local: Any = ()  # samples of this rank
+    num_global: Any = ()  # of all ranks; () for a rank's own samples, which make up the batch
+    fingerprint: Any = ()  # as for `MicroBatch`
+    shared: Any = ()
+    """The leaves, as `tf.nest.flatten` numbers them, of which each rank has all, though they have
+    a dimension: ragged and sparse ones, and those with other numbers of rows than the batch has
+    samples, such as the nodes and edges of its graphs. Datasets say it for each leaf, as bool."""
+    label: Any = ()  # of a part that ranks compare: without weight, as for `DataCheck`
+    sizes: tuple[int, ...] = ()  # samples of each rank, if they are not `even_sizes`
+    whole: tuple[Any, ...] = ()  # of the whole batch, where this rank has it
+
+    @property
+    def leaves(self) -> list[tuple[Any, bool]]:
+        """Those that are not None, in a step; each with whether it is shared."""
+        leaves = enumerate(tf.nest.flatten(self.data))
+        return [(leaf, i in self.shared) for i, leaf in leaves if leaf is not None]
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a dataset has yielded samples of this rank's own."""
+        return isinstance(self.num_global, tuple)
 
 
-def has_own_samples(element: Any) -> bool:
-    """Return whether a batch is one of this rank's own samples. Local."""
-    return isinstance(element, CheckedBatch) and not isinstance(element.batch, MicroBatch)
+def compared(batch: Any, label: Any = NO_LABEL) -> Part:
+    """Mark a micro-batch, or samples of this rank's own, to be compared before the step. Local."""
+    return Part(*batch, label) if isinstance(batch, MicroBatch) else Part(batch, label=label)
 
 
 def unmarked(element: Any) -> Any:
     """Return the batch in what `part_of` takes, or its spec in a spec of that. Pure."""
-    if isinstance(element, CheckedBatch):
-        element = element.batch
-    return element.data if isinstance(element, MicroBatch) else element
+    return element.data if isinstance(element, (Part, MicroBatch)) else element
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class BatchPart:
-    """The part of one rank in one global batch, in its structure, of eager tensors and None.
-
-    `shared` are the leaves, as `tf.nest.flatten` numbers them, of which each rank has all, though
-    they have a dimension: ragged and sparse ones, and those with other numbers of rows than the
-    batch has samples, such as the nodes and edges of its graphs.
-    """
-
-    rows: Any
-    sizes: tuple[int, ...]  # samples of each rank
-    whole: Any = None  # the whole batch, where this rank has it
-    shared: frozenset[int] = frozenset()
-
-    @property
-    def num_local(self) -> int:
-        """Samples of this rank; 0 if `rows` are a duplicate of the first one."""
-        return self.sizes[get_rank()]
-
-    @property
-    def num_global(self) -> int:
-        """Samples of all ranks."""
-        return sum(self.sizes)
-
-    @property
-    def is_cut_evenly(self) -> bool:
-        """Whether rank r of n has the rows r, r + n, ... of the batch."""
-        return self.sizes == even_sizes(self.num_global)
-
-
-def part_of(element: Any, data_check: Callable[[], DataCheck]) -> BatchPart:
-    """Return this rank's part of the batch that an element is. Collective for `CheckedBatch`es.
+def part_of(element: Any, data_check: Callable[[], DataCheck]) -> Part:
+    """Return this rank's part of the batch that an element is. Collective if it is `compared`.
 
     `fit`, `evaluate` and `predict` feed these or micro-batches. Anything else, such as the
     arguments of `train_on_batch`, is a global batch, the same on all ranks.
     """
-    if isinstance(element, CheckedBatch):
-        return _checked(element.batch, int(element.label_without_weight), data_check())
-    return _part_of_micro_batch(element) if isinstance(element, MicroBatch) else cut(element)
+    if not isinstance(element, (Part, MicroBatch)):
+        return cut(element)
+    if isinstance(element, Part) and element.is_own:
+        return _part_of_own(element, data_check())
+    num_local, num_global = int(element.num_local), int(element.num_global)
+    if isinstance(element, Part):
+        fingerprint = int(element.fingerprint) ^ _number_of_shapes(element.data)
+        data_check().same_batch(num_local, num_global, fingerprint, int(element.label))
+    shared = frozenset(np.flatnonzero(element.shared).tolist())
+    return Part(element.data, num_local, num_global, shared=shared)
 
 
-def _checked(batch: Any, label: int, check: DataCheck) -> BatchPart:
-    if isinstance(batch, MicroBatch):
-        fingerprint = int(batch.fingerprint) ^ _number_of_shapes(batch.data)
-        check.same_batch(int(batch.num_local), int(batch.num_global), fingerprint, label)
-        return _part_of_micro_batch(batch)
-    num_local = int(num_rows(batch))
-    sizes = check.sizes_of_ranks(num_local, _number_of_shapes(batch), label)
+def _part_of_own(element: Part, check: DataCheck) -> Part:
+    batch, num_local = element.data, int(num_rows(element.data))
+    sizes = check.sizes_of_ranks(num_local, _number_of_shapes(batch), int(element.label))
     if _with_other_rows(batch, num_local):
         raise ValueError(
             "A batch of a rank's own samples has parts without a row for each sample, such as the "
             "nodes and edges of graphs, so that those of ranks do not make up one batch: let ranks "
             "share the batches of one dataset."
         )
-    return BatchPart(batch, tuple(sizes))
-
-
-def _part_of_micro_batch(batch: MicroBatch) -> BatchPart:
-    shared = frozenset(np.flatnonzero(batch.shared).tolist())
-    return BatchPart(batch.data, even_sizes(int(batch.num_global)), shared=shared)
+    is_even = sizes == even_sizes(sum(sizes))
+    return Part(batch, num_local, sum(sizes), shared=frozenset(), sizes=() if is_even else sizes)
 
 
 def _number_of_shapes(batch: Any) -> int:
@@ -114,9 +94,7 @@ def _number_of_shapes(batch: Any) -> int:
     return zlib.crc32(str(shapes).encode()) >> 1
 
 
-def cut(
-    batch: Any, num_global: int | None = None, are_parts: frozenset[int] = frozenset()
-) -> BatchPart:
+def cut(batch: Any, num_global: int | None = None, are_parts: frozenset[int] = frozenset()) -> Part:
     """Return this rank's part of a batch that all have; other numbers of rows stay whole. Local.
 
     `num_global` is the number of its samples, None if it is that of its targets; `are_parts` are
@@ -124,14 +102,24 @@ def cut(
     """
     if num_global is None:
         num_global = int(num_rows(batch))
-    own = range(get_rank(), num_global, get_size()) or range(min(num_global, 1))
-    leaves = tf.nest.flatten(batch)
+    own = range(get_rank(), num_global, get_size())
+    taken = own or range(min(num_global, 1))
     shared = _with_other_rows(batch, num_global) - are_parts
     rows = [
-        leaf if i in are_parts else take(leaf, own, i in shared) for i, leaf in enumerate(leaves)
+        leaf if i in are_parts else _take(leaf, taken, i in shared)
+        for i, leaf in enumerate(tf.nest.flatten(batch))
     ]
-    whole = None if are_parts else batch
-    return BatchPart(tf.nest.pack_sequence_as(batch, rows), even_sizes(num_global), whole, shared)
+    data, whole = tf.nest.pack_sequence_as(batch, rows), () if are_parts else (batch,)
+    return Part(data, len(own), num_global, shared=shared, whole=whole)
+
+
+def _take(leaf: Any, rows: range, is_shared: bool) -> Any:
+    """Return some rows of a leaf as a tensor, or all if each rank has all of them. Local."""
+    if is_shared or not has_rows(leaf):
+        return leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
+    if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
+        return rows_at(in_order_of_rows(leaf), tf.constant(rows, tf.int64))
+    return tf.convert_to_tensor(leaf[rows.start : rows.stop : rows.step])
 
 
 def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:
@@ -149,56 +137,45 @@ def even_sizes(num_global: int) -> tuple[int, ...]:
     return tuple(len(range(rank, num_global, size)) for rank in range(size))
 
 
-_NAME = "rows of a batch"
-
-
-def whole_batch(part: BatchPart) -> Any:
+def whole_batch(part: Part) -> Any:
     """Return the batch of which each rank has a part. Collective, unless this rank has all.
 
     Row p of a batch that Tarantella has split over n ranks is row p // n of rank p mod n. Of
     samples that ranks share by themselves the first of each rank come first, then the second ones,
     and so on. Duplicates, which ranks without samples have, are left out.
     """
-    if part.whole is not None:
-        return part.whole
-    leaves = tf.nest.flatten(part.rows)
+    if part.whole:
+        return part.whole[0]
+    leaves = tf.nest.flatten(part.data)
     are_parts = [has_rows(leaf) and i not in part.shared for i, leaf in enumerate(leaves)]
     return _with_gathered(part, leaves, are_parts)
 
 
-def with_whole_values(part: BatchPart) -> BatchPart:
+def with_whole_values(part: Part) -> Part:
     """Return the part with all of its ragged and sparse leaves. Collective, if there are any."""
-    leaves = tf.nest.flatten(part.rows)
+    leaves = tf.nest.flatten(part.data)
     are_parts = [
         isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)) and i not in part.shared
         for i, leaf in enumerate(leaves)
     ]
     if not any(are_parts):
         return part
-    if part.whole is None:
-        rows = _with_gathered(part, leaves, are_parts)
+    if part.whole:
+        of_all = zip(leaves, tf.nest.flatten(part.whole), are_parts, strict=True)
+        chosen = [in_order_of_rows(whole) if is_part else leaf for leaf, whole, is_part in of_all]
+        rows = tf.nest.pack_sequence_as(part.data, chosen)
     else:
-        of_all = tf.nest.flatten(part.whole)
-        rows = tf.nest.pack_sequence_as(
-            part.rows,
-            [
-                in_order_of_rows(whole) if is_part else leaf
-                for leaf, whole, is_part in zip(leaves, of_all, are_parts, strict=True)
-            ],
-        )
+        rows = _with_gathered(part, leaves, are_parts)
     shared = part.shared | {i for i, is_part in enumerate(are_parts) if is_part}
-    return dataclasses.replace(part, rows=rows, shared=shared)
+    return part._replace(data=rows, shared=shared)
 
 
-def part_to_compute(part: BatchPart) -> tuple[BatchPart, bool]:
-    """Return the rows that each rank computes and True, or the whole batch and False. Collective.
-
-    The batch is cut if it has a sample for each rank.
-    """
+def part_to_compute(part: Part) -> tuple[Part, bool]:
+    """Return the rows of each rank and True, or the whole batch and False. Collective."""
     part = with_whole_values(part)
-    if part.num_global < get_size():
-        return dataclasses.replace(part, rows=as_tensors(whole_batch(part))), False
-    if not part.is_cut_evenly:
+    if part.num_global < get_size():  # not a sample for each rank
+        return part._replace(data=as_tensors(whole_batch(part))), False
+    if part.sizes:
         part = with_whole_values(cut(whole_batch(part)))
     return part, True
 
@@ -211,29 +188,25 @@ def as_tensors(batch: Any) -> Any:
     )
 
 
-def _with_gathered(part: BatchPart, leaves: list[Any], are_parts: list[bool]) -> Any:
+def _with_gathered(part: Part, leaves: list[Any], are_parts: list[bool]) -> Any:
     """Return the structure of the part with some of its leaves from all ranks."""
     with_rows = [leaf for leaf, is_part in zip(leaves, are_parts, strict=True) if is_part]
-    if not with_rows:
-        return part.rows
+    if not with_rows or not part.num_global:
+        return part.data
+    sizes = part.sizes or even_sizes(part.num_global)
+    own = tf.nest.flatten(with_rows, expand_composites=True)
+    messages = allgather("rows of a batch", pickle.dumps([each.numpy() for each in own]))
     of_ranks = [
-        _unpacked(message, with_rows)
-        for message, size in zip(allgather(_NAME, _packed(with_rows)), part.sizes, strict=True)
-        if size
+        _unpacked(message, with_rows) for message, size in zip(messages, sizes, strict=True) if size
     ]
-    order = tf.constant(order_of_rows(part.sizes), tf.int64)
-    joined = iter([_joined(of_leaf, order) for of_leaf in zip(*of_ranks, strict=True)])
-    return tf.nest.pack_sequence_as(
-        part.rows,
-        [
-            next(joined) if is_part else leaf
-            for leaf, is_part in zip(leaves, are_parts, strict=True)
-        ],
-    )
-
-
-def _packed(leaves: list[Any]) -> bytes:
-    return pickle.dumps([each.numpy() for each in tf.nest.flatten(leaves, expand_composites=True)])
+    begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
+    places = sorted((row, rank) for rank, size in enumerate(sizes) for row in range(size))
+    order = tf.constant([begins[rank] + row for row, rank in places], tf.int64)
+    joined = (_joined(of_leaf, order) for of_leaf in zip(*of_ranks, strict=True))
+    all_leaves = [
+        next(joined) if is_part else x for x, is_part in zip(leaves, are_parts, strict=True)
+    ]
+    return tf.nest.pack_sequence_as(part.data, all_leaves)
 
 
 def _unpacked(message: bytes, like: list[Any]) -> list[Any]:
@@ -251,7 +224,73 @@ def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
         return rows_at(in_order_of_rows(joined), order)
     except tf.errors.InvalidArgumentError:
         shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]
-        raise DifferentInputError(
+        text = (
             f"Rank {get_rank()}: the samples of ranks have different shapes, so that they are no "
             f"batch: {', '.join(shapes)}. Pad them alike, or bucket them in the same way."
-        ) from None
+        )
+        raise of_all_ranks(ValueError(text)) from None
+
+
+def has_rows(leaf: Any) -> bool:
+    """Return whether a part of a batch has a row for each sample. Local."""
+    if leaf is None:
+        return False
+    if _is_array(leaf):
+        return np.ndim(leaf) > 0
+    return leaf.shape.rank != 0
+
+
+def in_order_of_rows(leaf: Any) -> Any:
+    """Return a tensor, if it is sparse with its entries in the order of rows. Local."""
+    return tf.sparse.reorder(leaf) if isinstance(leaf, tf.SparseTensor) else leaf
+
+
+def rows_at(leaf: Any, positions: tf.Tensor) -> Any:
+    """Return rows of a tensor, if sparse in the order of rows, at int64 positions. Local."""
+    if not isinstance(leaf, tf.SparseTensor):
+        return tf.gather(leaf, positions)
+    row_of_entry = leaf.indices[:, 0]
+    begins, ends = (tf.searchsorted(row_of_entry, positions, side) for side in ("left", "right"))
+    entries = tf.ragged.range(begins, ends)  # of each row
+    rows = tf.cast(entries.value_rowids(), tf.int64)
+    others = tf.gather(leaf.indices, entries.values)[:, 1:]
+    indices = tf.concat([rows[:, tf.newaxis], others], axis=1)
+    shape = tf.concat([tf.shape(positions, tf.int64), leaf.dense_shape[1:]], axis=0)
+    taken = tf.SparseTensor(indices, tf.gather(leaf.values, entries.values), shape)
+    taken.set_shape([None, *leaf.shape[1:]])
+    return taken
+
+
+def num_rows(batch: Any) -> Any:
+    """Return the number of rows of a batch, int64: of the targets, else of the first leaf. Local.
+
+    A tuple of two or three has its targets in the second place.
+    """
+    targets = batch[1] if type(batch) is tuple and len(batch) in (2, 3) else None
+    leaf = next(leaf for leaf in tf.nest.flatten((targets, batch)) if has_rows(leaf))
+    if isinstance(leaf, tf.RaggedTensor):
+        return leaf.nrows(tf.int64)
+    if isinstance(leaf, tf.SparseTensor):
+        return leaf.dense_shape[0]
+    if _is_array(leaf):
+        return np.int64(len(leaf))
+    return tf.shape(leaf, out_type=tf.int64)[0]
+
+
+def spread_positions(size: Any, count: int) -> tf.Tensor:
+    """Return about so many int64 positions of rows, spread over all of them. Local."""
+    size = tf.cast(size, tf.int64)
+    return tf.range(0, size, tf.maximum(size // count, 1))
+
+
+def with_shape(spec: Any, shape: Any) -> Any:
+    """Return the spec of a dense, ragged or sparse tensor with another shape. Pure."""
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank, spec.row_splits_dtype)
+    if isinstance(spec, tf.SparseTensorSpec):
+        return tf.SparseTensorSpec(shape, spec.dtype)
+    return tf.TensorSpec(shape, spec.dtype)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, (np.ndarray, np.generic, int, float))

@@ -14,7 +14,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import tensorflow as tf
@@ -28,11 +28,19 @@ _DTYPES = frozenset({tf.float16, tf.bfloat16, tf.float32})
 _LEAST_EPSILON = 1.001e-5  # that of cuDNN
 
 
-@contextlib.contextmanager
-def fused_batch_norm(is_wanted: bool = True) -> Iterator[None]:
+_Normalise: TypeAlias = Callable[[Any, Any, list[tf.Tensor]], tuple[Any, ...]]
+"""Takes inputs, mask and values of a layer's variables; returns outputs and moved statistics."""
+
+
+def fused_batch_norm(is_wanted: bool = True) -> contextlib.AbstractContextManager[None]:
     """Fuse `keras.layers.BatchNormalization` in a with-block, if wanted, on one rank. Local."""
-    with _replaced_call(_fusing) if is_wanted else contextlib.nullcontext():
-        yield
+
+    def choose(layer: Any, inputs: Any, mask: Any) -> _Normalise | None:
+        is_plain_class = type(layer) is keras.layers.BatchNormalization
+        is_fused = is_plain_class and _can_be_fused(layer, inputs, mask)
+        return functools.partial(_fused, layer) if is_fused else None
+
+    return _replaced_call(choose) if is_wanted else contextlib.nullcontext()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +55,32 @@ class Normalisations:
 def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
     """Let layers that train in a with-block take statistics of local rows; yield them. Local.
 
-    Not those with `synchronized=True`, nor those of derived classes, which take those of the batch.
+    Not those with `synchronized=True`, nor those of derived classes, which may have moments of
+    their own and take those of the batch.
     """
     found = Normalisations()
-    marking = functools.partial(_marking, options=options, found=found)
-    with _replaced_call(marking), contextlib.ExitStack() as stack:
+    plain = keras.layers.BatchNormalization.call
+
+    def choose(layer: Any, inputs: Any, mask: Any) -> _Normalise | None:
+        is_plain_class = type(layer) is keras.layers.BatchNormalization
+        is_local = options.batch_norm == "local" and is_plain_class and not layer.synchronized
+        is_marked = is_local and not tf.executing_eagerly()
+        (found.local if is_marked else found.whole).add(id(layer))
+        if not is_marked:
+            return None
+        is_fused = options.fuses_batch_norm and _can_be_fused(layer, inputs, mask)
+        compute: _Normalise = functools.partial(_composed, layer, plain)
+        if is_fused:
+            compute = functools.partial(_fused, layer)
+
+        def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
+            outputs, *moved = compute(inputs, mask, values)
+            return outputs, *map(tf.stop_gradient, moved)
+
+        return local_region(normalise)
+
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_replaced_call(choose))
         for derived in _derived_from(keras.layers.BatchNormalization):
             if "call" in vars(derived):
                 noting = _noting(vars(derived)["call"], found)
@@ -59,34 +88,24 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
         yield found
 
 
-def is_local(layer: Any) -> bool:
-    """Return whether a layer takes the statistics of each rank's rows when it trains. Local."""
-    # A derived class may have moments of its own.
-    return (
-        type(layer) is keras.layers.BatchNormalization
-        and layer.trainable
-        and not layer.synchronized
-    )
-
-
 def _replaced_call(
-    replace: Callable[[Callable[..., Any]], Callable[..., Any]],
+    choose: Callable[[Any, Any, Any], _Normalise | None],
 ) -> contextlib.AbstractContextManager[None]:
+    """Let layers that train compute in a with-block what is chosen, if anything is. Local."""
     plain = keras.layers.BatchNormalization.call
-    return replaced(keras.layers.BatchNormalization, "call", replace(plain))
 
-
-def _fusing(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
     def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        is_plain_class = type(self) is keras.layers.BatchNormalization
-        if training and self.trainable and is_plain_class and _can_be_fused(self, inputs, mask):
-            outputs, *moved = _fused(self, inputs, _values(self))
-            _assign(self, moved)
-            return outputs
-        return plain(self, inputs, training=training, mask=mask)
+        normalise = choose(self, inputs, mask) if training and self.trainable else None
+        if normalise is None:
+            return plain(self, inputs, training=training, mask=mask)
+        values = [tf.convert_to_tensor(variable) for variable in self.variables]
+        outputs, *moved = normalise(inputs, mask, values)
+        for variable, value in zip(self.non_trainable_variables, moved, strict=True):
+            variable.assign(value)
+        return outputs
 
-    return call
+    return replaced(keras.layers.BatchNormalization, "call", call)
 
 
 def _derived_from(base: type[Any]) -> Iterator[type[Any]]:
@@ -105,33 +124,6 @@ def _noting(plain: Callable[..., Any], found: Normalisations) -> Callable[..., A
     return call
 
 
-def _marking(
-    plain: Callable[..., Any], options: StepOptions, found: Normalisations
-) -> Callable[..., Any]:
-    @functools.wraps(plain)
-    def call(self: Any, inputs: Any, training: Any = None, mask: Any = None) -> Any:
-        if not (training and self.trainable):
-            return plain(self, inputs, training=training, mask=mask)
-        is_marked = options.batch_norm == "local" and is_local(self) and not tf.executing_eagerly()
-        (found.local if is_marked else found.whole).add(id(self))
-        if not is_marked:
-            return plain(self, inputs, training=training, mask=mask)
-        is_fused = options.fuses_batch_norm and _can_be_fused(self, inputs, mask)
-
-        def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
-            if is_fused:
-                outputs, *moved = _fused(self, inputs, values)
-            else:
-                outputs, *moved = _composed(self, plain, inputs, mask, values)
-            return outputs, *map(tf.stop_gradient, moved)
-
-        outputs, *moved = local_region(normalise)(inputs, mask, _values(self))
-        _assign(self, moved)
-        return outputs
-
-    return call
-
-
 def _can_be_fused(layer: Any, inputs: Any, mask: Any) -> bool:
     return (
         mask is None
@@ -144,15 +136,6 @@ def _can_be_fused(layer: Any, inputs: Any, mask: Any) -> bool:
     )
 
 
-def _values(layer: Any) -> list[tf.Tensor]:
-    return [tf.convert_to_tensor(variable) for variable in layer.variables]
-
-
-def _assign(layer: Any, moved: list[tf.Tensor]) -> None:
-    for variable, value in zip(layer.non_trainable_variables, moved, strict=True):
-        variable.assign(value)
-
-
 def _composed(
     layer: Any, plain: Callable[..., Any], inputs: Any, mask: Any, values: list[tf.Tensor]
 ) -> tuple[Any, ...]:
@@ -162,7 +145,7 @@ def _composed(
     return outputs, *map(scope.get_current_value, layer.non_trainable_variables)
 
 
-def _fused(layer: Any, inputs: tf.Tensor, values: list[tf.Tensor]) -> tuple[Any, ...]:
+def _fused(layer: Any, inputs: tf.Tensor, mask: None, values: list[tf.Tensor]) -> tuple[Any, ...]:
     """Return output and moved statistics of a layer; variances are biased, as in Keras."""
     of = dict(zip(map(id, layer.variables), values, strict=True))
     axis = layer.axis % 4
@@ -179,24 +162,13 @@ def _fused(layer: Any, inputs: tf.Tensor, values: list[tf.Tensor]) -> tuple[Any,
         data_format=_DATA_FORMATS[axis],
         is_training=True,
     )
-    statistics = {
-        id(layer.moving_mean): mean,
-        id(layer.moving_variance): _biased(variance, inputs, num_channels),
-    }
-    moved = [
-        _moved(of[id(variable)], statistics[id(variable)], layer.momentum)
-        for variable in layer.non_trainable_variables
-    ]
-    return tf.cast(outputs, layer.compute_dtype), *moved
-
-
-def _biased(variance: tf.Tensor, inputs: tf.Tensor, num_channels: int) -> tf.Tensor:
-    """Return the mean squared distance, of the sum divided by one less that TensorFlow gives."""
+    # TensorFlow divides the sum of squares by one less, and for a single value perhaps by zero.
     count = tf.cast(tf.size(inputs, tf.int64) // num_channels, tf.float32)
-    # Of a single value TensorFlow may have divided by zero.
-    return tf.math.multiply_no_nan(variance, (count - 1.0) / count)
-
-
-def _moved(before: tf.Tensor, value: tf.Tensor, momentum: float) -> tf.Tensor:
-    moved = tf.cast(before, tf.float32) * momentum + value * (1.0 - momentum)
-    return tf.cast(moved, before.dtype)
+    biased = tf.math.multiply_no_nan(variance, (count - 1.0) / count)
+    statistics = {id(layer.moving_mean): mean, id(layer.moving_variance): biased}
+    moved = []
+    for variable in layer.non_trainable_variables:
+        before, now = of[id(variable)], statistics[id(variable)] * (1.0 - layer.momentum)
+        kept = tf.cast(before, tf.float32) * layer.momentum
+        moved.append(tf.cast(kept + now, before.dtype))
+    return tf.cast(outputs, layer.compute_dtype), *moved

@@ -13,9 +13,8 @@ import keras
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call
-from tnt_keras.calls.errors import DifferentInputError
-from tnt_keras.calls.failed_call import settle_failure
+from tnt_keras.calls.current_call import current_call, settle_failure
+from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import barrier
 from tnt_keras.process.rank import get_rank
 
@@ -76,26 +75,22 @@ class DataCheck:
 
     def sizes_of_ranks(
         self, num_local: int, fingerprint: int, label_without_weight: int
-    ) -> list[int]:
+    ) -> tuple[int, ...]:
         """Return the numbers of samples of all ranks, whose samples have one shape. Collective."""
-        of_ranks = self._gather(1, label_without_weight, num_local, 0, fingerprint)
-        _check(of_ranks)
-        with_samples = of_ranks[of_ranks[:, _NUM_LOCAL] > 0]
-        shapes = of_ranks[:, _FINGERPRINT]
-        differ = (shapes != with_samples[:1, _FINGERPRINT]) & (of_ranks[:, _NUM_LOCAL] > 0)
-        _none_of(differ, _OTHER_SHAPES)
-        return [int(size) for size in of_ranks[:, _NUM_LOCAL]]
+        of_ranks = self._gather_data(label_without_weight, num_local, 0, fingerprint)
+        sizes, shapes = of_ranks[:, _NUM_LOCAL], of_ranks[:, _FINGERPRINT]
+        _none_of((sizes > 0) & (shapes != shapes[sizes > 0][:1]), _OTHER_SHAPES)
+        return tuple(sizes.tolist())
 
     def same_batch(
         self, num_local: int, num_global: int, fingerprint: int, label_without_weight: int
     ) -> None:
         """Make sure that all ranks have read the same global batch. Collective."""
-        of_ranks = self._gather(1, label_without_weight, num_local, num_global, fingerprint)
-        _check(of_ranks)
+        of_ranks = self._gather_data(label_without_weight, num_local, num_global, fingerprint)
         sizes = of_ranks[:, _NUM_GLOBAL].tolist()
         if len(set(sizes)) > 1:
             of_each = ", ".join(f"{size} on rank {rank}" for rank, size in enumerate(sizes))
-            raise DifferentInputError(f"{_OTHER_SIZES} {of_each}.")
+            raise of_all_ranks(ValueError(f"{_OTHER_SIZES} {of_each}."))
         read = of_ranks[:, _NUM_GLOBAL:]
         _none_of(np.any(read != read[:1], axis=1), other_data())
 
@@ -104,10 +99,23 @@ class DataCheck:
         of_ranks = self._gather(0, NO_LABEL, 0, 0, 0)
         going_on = np.flatnonzero(of_ranks[:, _HAS_DATA])
         if len(going_on):
-            raise DifferentInputError(
+            text = (
                 f"Rank {get_rank()} has no more data, but ranks {going_on.tolist()} go on: all "
                 f"must have the same number of steps. {_REMEDY}"
             )
+            raise of_all_ranks(ValueError(text))
+
+    def end_of_data(self, **kinds: bool) -> keras.callbacks.Callback:
+        """Return the callback for the ends of the data of a call's kinds of steps. Local."""
+        return _EndOfData(self, **kinds)
+
+    def _gather_data(self, label: int, *facts: int) -> np.ndarray[Any, Any]:
+        of_ranks = self._gather(1, label, *facts)
+        _none_of(of_ranks[:, _HAS_DATA] == 0, _OUT_OF_DATA)
+        lack_weight = of_ranks[:, _LABEL] != NO_LABEL
+        first_labels = " ".join(map(str, of_ranks[lack_weight, _LABEL].tolist()))
+        _none_of(lack_weight, _NO_WEIGHT, f" The first of each: {first_labels}")
+        return of_ranks
 
     def _gather(self, *facts: Any) -> np.ndarray[Any, Any]:
         settle_failure()
@@ -126,66 +134,45 @@ def other_data() -> str:
     return f"{_OTHER_DATA} {remedy} Ranks that differ from rank 0:"
 
 
-def _check(of_ranks: np.ndarray[Any, Any]) -> None:
-    _none_of(of_ranks[:, _HAS_DATA] == 0, _OUT_OF_DATA)
-    labels = of_ranks[:, _LABEL]
-    lack_weight = labels != NO_LABEL
-    first_labels = " ".join(map(str, labels[lack_weight].tolist()))
-    _none_of(lack_weight, _NO_WEIGHT, f" The first of each: {first_labels}")
-
-
 def _none_of(ranks: np.ndarray[Any, Any], message: str, more: str = "") -> None:
     """Raise if a condition holds on a rank, with the numbers of those on which it does."""
     numbers = np.flatnonzero(ranks).tolist()
     if numbers:
-        raise DifferentInputError(f"{message} {' '.join(map(str, numbers))}{more}")
+        raise of_all_ranks(ValueError(f"{message} {' '.join(map(str, numbers))}{more}"))
 
 
-class EndOfData(keras.callbacks.Callback):
+class _EndOfData(keras.callbacks.Callback):
     """Check that the data of all ranks end after the same step, where ranks compare their data.
 
-    `DataCheck` is the half inside of steps: a rank that has a batch says so at the beginning of its
-    step and learns whether the others have. This callback is the other half: a rank that has no
-    more batch, and therefore begins no step, says so here instead. Both are one exchange, so that
+    A rank that has a batch says so when its step begins, and learns whether the others have; one
+    that has none, and therefore begins no step, says so here. Both are one exchange, so that
     neither rank waits for ever, and both raise unless all ranks say the same.
     """
 
-    def __init__(
-        self,
-        data_check: DataCheck,
-        *,
-        training: bool = False,
-        testing: bool = False,
-        predicting: bool = False,
-    ) -> None:
+    def __init__(self, data_check: DataCheck, **kinds: bool) -> None:
         super().__init__()
         self._data_check = data_check
-        self._training, self._testing, self._predicting = training, testing, predicting
+        self._kinds = kinds  # "training", "testing", "predicting": whether ranks compare
         self._is_training = False
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Note that training steps follow. Local."""
-        self._is_training = self._training
+        self._is_training = self._kinds.get("training", False)
 
-    def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """End the training steps of an epoch, if validation follows. Collective."""
-        self._end_training()
+    def on_epoch_end(self, *_: Any, **__: Any) -> None:
+        """End the training steps of an epoch, perhaps before its validation. Collective."""
+        if self._is_training:
+            self._is_training = False
+            self._data_check.end()
 
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """End the training steps of an epoch. Collective."""
-        self._end_training()
+    on_test_begin = on_epoch_end
 
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of an evaluation. Collective."""
-        if self._testing:
+        if self._kinds.get("testing"):
             self._data_check.end()
 
     def on_predict_end(self, logs: dict[str, Any] | None = None) -> None:
         """End the steps of a prediction. Collective."""
-        if self._predicting:
-            self._data_check.end()
-
-    def _end_training(self) -> None:
-        if self._is_training:
-            self._is_training = False
+        if self._kinds.get("predicting"):
             self._data_check.end()

@@ -11,8 +11,8 @@ import tensorflow as tf
 
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
-from tnt_keras.process.output import logger
-from tnt_keras.step.batch import BatchPart, has_own_samples, part_of, unmarked, whole_batch
+from tnt_keras.process.rank import logger
+from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps
 from tnt_keras.step.replicas import (
@@ -26,33 +26,30 @@ from tnt_keras.step.replicas import (
 class WholeSteps:
     """One kind of step that each rank runs on the whole batch, as Python code."""
 
-    def __init__(
-        self, name: str, step: Callable[[Any], Any], owner: StepOwner, reason: str
-    ) -> None:
+    def __init__(self, name: str, step: Callable[[Any], Any], owner: StepOwner) -> None:
         self.name = name
         self.graph: Any = None
-        self.tables = [f"{name}: {reason}, so that all ranks compute the whole batch"]
+        self.tables = [f"{name}: it runs eagerly, so that all ranks compute the whole batch"]
         self._step = step
-        self._owner = owner
+        self.owner = owner
         self._num_variables = -1
         logger.warning(
-            "%s: %s, so that each rank computes the whole batch, and several ranks are not faster "
-            "than one.",
+            "%s: it runs eagerly, so that each rank computes the whole batch, and several ranks "
+            "are not faster than one.",
             name,
-            reason,
         )
 
-    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
+    def run(self, part: Part, element_spec: Any = None) -> Any:
         """Compute a step, and return its result. Collective."""
         batch = whole_batch(part)
-        with step_scope(self._owner):
+        with step_scope(self.owner):
             result = self._step(batch)
-        if self._owner.model is not None:  # such as a step has just made
-            self._owner.add_variables(tensorflow_variables(self._owner.model))
-        num_variables = len(replicated_variables(self._owner))
+        if self.owner.model is not None:  # such as a step has just made
+            self.owner.add_variables(tensorflow_variables(self.owner.model))
+        num_variables = len(replicated_variables(self.owner))
         if num_variables != self._num_variables:  # each rank has made some, with other values
             self._num_variables = num_variables
-            synchronize(self._owner)
+            synchronize(self.owner)
             result = _of_master_rank(result)
         return result
 
@@ -83,15 +80,36 @@ Steps: TypeAlias = PartitionedSteps | WholeSteps
 """One kind of step."""
 
 
-class KerasFunction:
-    """The train or test function of a model: computes some steps on the batches of an iterator.
+def new_steps(
+    name: str,
+    step: Callable[[Any], Any],
+    owner: StepOwner,
+    *,
+    run_eagerly: bool,
+    traces_exactly: bool = False,
+) -> Steps:
+    """Return the steps of a function of a batch. Local."""
+    if run_eagerly:
+        return WholeSteps(name, step, owner)
+    return PartitionedSteps(name, step, owner, traces_exactly=traces_exactly)
 
-    `num_steps` returns how many steps Keras wants in one call, at most.
+
+def function_for_keras(
+    kind: str, steps: Steps, *, num_steps: Callable[[], int], plain: Callable[[], Any]
+) -> Any:
+    """Return what Keras calls for "train", "test" or "predict" steps of a model. Local.
+
+    `num_steps` returns how many steps Keras wants in one call of the first two, at most; `plain`
+    makes Keras' own predict function.
     """
+    return _PredictFunction(steps, plain) if kind == "predict" else _StepFunction(steps, num_steps)
 
-    def __init__(self, steps: Steps, owner: StepOwner, num_steps: Callable[[], int]) -> None:
+
+class _StepFunction:
+    """The train or test function of a model: computes some steps on the batches of an iterator."""
+
+    def __init__(self, steps: Steps, num_steps: Callable[[], int]) -> None:
         self.steps = steps
-        self._owner = owner
         self._num_steps = num_steps
 
     def __call__(self, iterator: Any) -> Any:
@@ -114,7 +132,7 @@ class KerasFunction:
 
     def _run(self, element: Any, element_spec: Any) -> Any:
         try:
-            return self.steps.run(part_of(element, self._owner.data_check), element_spec)
+            return self.steps.run(part_of(element, self.steps.owner.data_check), element_spec)
         except StopIteration as error:  # which Keras would take for the end of the data
             raise RuntimeError("The code of a step has raised StopIteration.") from error
 
@@ -126,7 +144,7 @@ class KerasFunction:
         return tf.function(lambda iterator: None).function_spec
 
     @property
-    def _concrete_variable_creation_fn(self) -> KerasFunction:
+    def _concrete_variable_creation_fn(self) -> _StepFunction:
         return self
 
     @property
@@ -135,27 +153,25 @@ class KerasFunction:
         return self.steps.graph
 
 
-class KerasPredictFunction:
+class _PredictFunction:
     """The predict function of a model: predicts for a list of batches.
 
-    `plain` makes Keras' own function: ranks with samples of their own may take other numbers of
-    steps, so that each predicts alone.
+    Ranks with samples of their own may take other numbers of steps, so that each predicts alone.
     """
 
-    def __init__(self, steps: Steps, owner: StepOwner, plain: Callable[[], Any]) -> None:
+    def __init__(self, steps: Steps, plain: Callable[[], Any]) -> None:
         self.steps = steps
-        self._owner = owner
         self._make_plain = plain
         self._plain: Any = None
 
     def __call__(self, batches: Sequence[Any]) -> Any:
         """Return the predictions for all batches, one after the other. Collective, as a rule."""
         require_call(self.steps.name)
-        if has_own_samples(batches[0]):
+        if isinstance(batches[0], Part) and batches[0].is_own:
             if self._plain is None:
                 self._plain = self._make_plain()
-            return self._plain([batch.batch for batch in batches])
-        results = [self.steps.run(part_of(batch, self._owner.data_check)) for batch in batches]
+            return self._plain(list(map(unmarked, batches)))
+        results = [self.steps.run(part_of(batch, self.steps.owner.data_check)) for batch in batches]
         if len(results) == 1:
             return results[0]
         return keras.tree.map_structure(lambda *leaves: _joined(leaves), *results)

@@ -1,19 +1,28 @@
-"""What the steps of one model or function have in common, how they compute, and whose step runs."""
+"""What the steps of one model or function have in common, how they compute, and whose step runs.
+
+Optimizers are noticed that train outside of a step what ranks should train together: a training
+loop of the user's own, or a plain Keras model that contains a distributed one, computes on each
+rank what it is given there. Ranks share no gradients then, and drift apart.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import weakref
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
-from tnt_keras.calls.current_call import Scoped
-from tnt_keras.exchange.channels import StepChannels
+import keras
+
+from tnt_keras.calls.current_call import holding, user_line
+from tnt_keras.exchange.step_exchange import StepChannels
+from tnt_keras.keras_hooks.patch import plain_class
 from tnt_keras.process.environment import settings
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.signature import BatchForms, Sizes
-
-BATCH_NORMS = ("local", "global")
-DRAWS = ("serial", "local")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,18 +44,14 @@ def given_options(
     fused_batch_norm: bool | None, batch_norm: str | None, draws: str | None, check: bool | None
 ) -> dict[str, Any]:
     """Return the attributes of `StepOptions` that a user has given, of words that exist. Local."""
-    for name, value, words in (("batch_norm", batch_norm, BATCH_NORMS), ("draws", draws, DRAWS)):
-        if value is not None and value not in words:
+    given = {"batch_norm": batch_norm, "draws": draws}
+    for name, words in (("batch_norm", ("local", "global")), ("draws", ("serial", "local"))):
+        if given[name] not in (None, *words):
             raise ValueError(
-                f"`{name}` must be one of {', '.join(words)}. Received: {name}={value!r}."
+                f"`{name}` must be one of {', '.join(words)}. Received: {name}={given[name]!r}."
             )
-    given = {
-        "fuses_batch_norm": fused_batch_norm,
-        "batch_norm": batch_norm,
-        "draws": draws,
-        "check": check,
-    }
-    return {name: value for name, value in given.items() if value is not None}
+    options = {"fuses_batch_norm": fused_batch_norm, **given, "check": check}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 class StepOwner:
@@ -101,12 +106,7 @@ class StepOwner:
         self.variables += [variable for variable in variables if id(variable) not in known]
 
 
-_current: Scoped[StepOwner] = Scoped("tnt_step")
-
-
-def current_owner() -> StepOwner | None:
-    """Return the owner of the step that this thread traces or runs, None outside of one. Local."""
-    return _current.get()
+_current: ContextVar[StepOwner | None] = ContextVar("tnt_step", default=None)
 
 
 def is_inside_step() -> bool:
@@ -116,4 +116,93 @@ def is_inside_step() -> bool:
 
 def step_scope(owner: StepOwner) -> contextlib.AbstractContextManager[None]:
     """Take what runs in a with-block for a step of all ranks. Local."""
-    return _current.holding(owner)
+    return holding(_current, owner)
+
+
+_REMEDY = (
+    "so that each rank trains on its own and results are not those of the serial run. Put the step "
+    "into a function with `@tnt.function`, as in `@tnt.function def train_step(x, y): ...`, and "
+    "call it with each batch."
+)
+
+_models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
+_num_loops = 0
+_plain_apply: Callable[..., Any] | None = None
+# How many distributed models and loops there were when an optimizer was looked at: once for each.
+_looked_at: weakref.WeakKeyDictionary[Any, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+
+def notice_own_loops(model: keras.Model) -> None:
+    """Have it noticed if something else than its steps trains a distributed model. Local.
+
+    When the last distributed model is gone, optimizers are those of Keras again.
+    """
+    _replace_apply()
+    if model not in _models:
+        _models.add(model)
+        weakref.finalize(model, _restore_if_unused)
+
+
+@contextlib.contextmanager
+def loop_over_parts() -> Iterator[None]:
+    """Notice in a with-block, where a loop has local rows, optimizers outside of steps. Local."""
+    global _num_loops
+    _replace_apply()
+    _num_loops += 1
+    try:
+        yield
+    finally:
+        _num_loops -= 1
+        _restore_if_unused()
+
+
+def _replace_apply() -> None:
+    global _plain_apply
+    if _plain_apply is None:
+        _plain_apply = keras.optimizers.Optimizer.apply
+        keras.optimizers.Optimizer.apply = _noticing(_plain_apply)
+
+
+def _restore_if_unused() -> None:
+    global _plain_apply
+    if _plain_apply is not None and not _num_loops and all(model is None for model in _models):
+        keras.optimizers.Optimizer.apply = _plain_apply
+        _plain_apply = None
+
+
+def _noticing(plain_apply: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain_apply)
+    def apply(optimizer: Any, grads: Any, trainable_variables: Any = None) -> Any:
+        if trainable_variables is not None:
+            trainable_variables = list(trainable_variables)
+        owner = _current.get()
+        if owner is None:
+            _notice(optimizer, trainable_variables or [])
+        else:
+            owner.add_optimizer(optimizer)
+        return plain_apply(optimizer, grads, trainable_variables)
+
+    return apply
+
+
+def _notice(optimizer: Any, variables: list[Any]) -> None:
+    # Not those that are taken for plain ones just now.
+    models = [model for model in _models if plain_class(type(model)) is not type(model)]
+    seen = len(models), _num_loops
+    if _looked_at.get(optimizer) == seen:
+        return
+    if _num_loops:
+        raise RuntimeError(
+            f"{user_line()}: An optimizer was applied while an iterator of "
+            "`tnt.data.distribute(...)` is in use, but outside of a step of all ranks, "
+            f"{_REMEDY} If it is meant to train on each rank alike, do that when the loop has "
+            "ended."
+        )
+    changed = {id(variable) for variable in variables}
+    for model in models:
+        if changed & {id(variable) for variable in model.trainable_variables}:
+            raise RuntimeError(
+                f"{user_line()}: An optimizer trains the distributed model {model.name!r} outside "
+                f"of a step of all ranks, {_REMEDY}"
+            )
+    _looked_at[optimizer] = seen

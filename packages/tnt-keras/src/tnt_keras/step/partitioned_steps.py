@@ -9,23 +9,22 @@ from typing import Any
 
 import tensorflow as tf
 
-from tnt_keras.calls.failed_call import give_up
+from tnt_keras.calls.current_call import give_up
 from tnt_keras.partition import PartitionedStep, PartitionError
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_size
+from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import (
-    BatchPart,
+    Part,
     as_tensors,
     cut,
+    has_rows,
     part_to_compute,
+    rows_at,
     whole_batch,
     with_whole_values,
 )
-from tnt_keras.step.check import compare_with_serial, num_compared_rows, why_not_compared
 from tnt_keras.step.owner import StepOwner
-from tnt_keras.step.report import StepReport
-from tnt_keras.step.rows import has_rows, rows_at
-from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, layout_of
+from tnt_keras.step.reports import StepReport, compare_with_serial, why_not_compared
+from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, knows_all, layout_of
 from tnt_keras.step.traced_steps import FormFunctions, StepTrace, TracedSteps, inputs_of
 
 _FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
@@ -47,11 +46,10 @@ class PartitionedSteps:
         traces_exactly: bool = False,
     ) -> None:
         self.name = name
-        self._owner = owner
+        self.owner = owner
         self._is_exact = traces_exactly
         self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
-        self._forms: dict[Any, BatchForms] = {}
-        self._numbers_of_rows: dict[Any, BatchForms] = {}
+        self._forms: dict[tuple[str, Any], BatchForms] = {}
         self._functions: dict[Any, FormFunctions] = {}
         self._of_sizes: dict[Any, FormFunctions] = {}
         self._is_checked = False
@@ -73,15 +71,14 @@ class PartitionedSteps:
         """What is exchanged in the steps that have run; several if not each updates weights."""
         return [report.table for report in self._reports.values()]
 
-    def run(self, part: BatchPart, element_spec: Any = None) -> Any:
+    def run(self, part: Part, element_spec: Any = None) -> Any:
         """Compute a step, and return its result for the whole batch. Collective.
 
-        `element_spec` is that of the dataset from which this rank reads; None for arrays and the
-        like.
+        `element_spec` is that of the dataset from which this rank reads, None for arrays.
         """
         part, is_cut = part_to_compute(part)
         functions, tensors = self._functions_for(part, is_cut, element_spec)
-        if self._owner.options.check and not self._is_checked and is_cut:
+        if self.owner.options.check and not self._is_checked and is_cut:
             self._is_checked = True
             self._compare_with_serial(part, functions.trace, element_spec)
         are_updates = functions.trace.accumulations.begin_step()
@@ -91,13 +88,19 @@ class PartitionedSteps:
             if not functions.is_for_any_rows:
                 raise
             logger.debug("%s is partitioned for each number of rows: %s", self.name, error)
-            for numbers in self._numbers_of_rows.values():
-                numbers.know_all()
+            for (what, _), forms in self._forms.items():
+                if what == "rows":
+                    forms.know_all()
             self._of_sizes.clear()
             functions, tensors = self._functions_for(part, is_cut, element_spec)
             function = functions.for_updates(are_updates)
         if (is_cut, are_updates) not in self._reports:
-            self._report(functions, are_updates, function, part.num_global)
+            without = ", without an update" if are_updates and not any(are_updates) else ""
+            title = f"{self.name} on {get_size()} ranks{without}"
+            draws = len(function.own_draws)
+            report = StepReport(title, function.explanation, is_cut, draws)
+            self._reports[is_cut, are_updates] = report
+            report.announce(functions.trace.normalisations, part.num_global)
         try:
             result, partial_sums = function.with_partial_sums(*tensors)
         except tf.errors.OpError as error:
@@ -107,7 +110,7 @@ class PartitionedSteps:
         if not functions.added:
             return result
         own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
-        self._owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
+        self.owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
         return result
 
     def run_without_batch(self) -> None:
@@ -117,130 +120,102 @@ class PartitionedSteps:
             last.without_batch()
 
     def _functions_for(
-        self, part: BatchPart, is_cut: bool, element_spec: Any
+        self, part: Part, is_cut: bool, element_spec: Any
     ) -> tuple[FormFunctions, list[tf.Tensor]]:
         """Return what computes steps of a batch, and the tensors of this rank. Collective."""
-        present = _present(part.rows)
+        present = [leaf for leaf, _ in part.leaves]
         # Sizes of ragged and sparse leaves may be others in each batch.
         sizes = (
-            self._signature_of(part, element_spec).specs
+            self._signature_of(part, is_cut, element_spec).specs
             if part.shared
             else tuple((one.dtype, tuple(one.shape)) for one in present)
         )
-        key = layout_of(part.rows), is_cut, part.num_global, sizes
+        key = layout_of(part.data), is_cut, part.num_global, sizes
         functions = self._of_sizes.get(key)
         if functions is None:
-            signature = self._signature_of(part, element_spec)
-            functions = self._of_form(part, is_cut, signature, element_spec)
-            self._of_sizes[key] = functions
+            signature = self._signature_of(part, is_cut, element_spec)
+            functions = self._of_sizes[key] = self._of_form(part, signature, element_spec)
         tensors = tf.nest.flatten(present, expand_composites=True)
         if functions.is_for_any_rows:
             with tf.device("CPU:0"):
                 tensors.append(tf.constant(part.num_global, tf.int64))
         return functions, tensors
 
-    def _signature_of(self, part: BatchPart, element_spec: Any) -> Signature:
-        return Signature.of(part, element_spec, is_exact=self._is_exact)
+    def _signature_of(self, part: Part, is_cut: bool, element_spec: Any) -> Signature:
+        return Signature.of(part, element_spec, is_exact=self._is_exact, is_cut=is_cut)
 
-    def _report(
-        self,
-        functions: FormFunctions,
-        are_updates: tuple[bool, ...],
-        built: PartitionedStep,
-        num_rows: int,
-    ) -> None:
-        title = f"{self.name} on {get_size()} ranks"
-        if are_updates and not any(are_updates):
-            title += ", without an update"
-        is_cut = functions.num_rows is not None
-        report = self._reports[is_cut, are_updates] = StepReport(
-            title, built.explanation, is_cut, len(built.own_draws)
-        )
-        report.announce(functions.trace.normalisations, num_rows)
-
-    def _of_form(
-        self, part: BatchPart, is_cut: bool, signature: Signature, element_spec: Any
-    ) -> FormFunctions:
+    def _of_form(self, part: Part, signature: Signature, element_spec: Any) -> FormFunctions:
         """Return what computes steps of batches of the same form. Collective."""
-        kind = signature.layout, is_cut, signature.kinds
-        forms = self._forms.get(kind) or self._new_forms(self._forms, kind, "sizes")
-        form = forms.form_of(signature.sizes(with_rows=not is_cut))
-        num_rows = self._rows_of_form(part, kind) if is_cut else None
-        knows_others = not any(isinstance(size, Unknown) for size in form)
+        kind = signature.kind
+        forms = self._forms_of("sizes", kind)
+        form = forms.form_of(signature.sizes)
+        knows_others = knows_all(form)
+        num_rows: int | Unknown | None = part.num_global if signature.is_cut else None
+        # A single row is always known, since operations may repeat it; and so is the number if
+        # parts of the batch have other numbers of rows.
+        if signature.is_cut and not part.shared and part.num_global > 1:
+            [known] = self._forms_of("rows", kind).form_of((part.num_global,))
+            num_rows = part.num_global if known is None else known
         if isinstance(num_rows, Unknown):
             form = tuple(num_rows if size is None else size for size in form)
-        functions = self._with_form(part, is_cut, signature, element_spec, num_rows, form)
+        functions = self._with_form(part, signature, element_spec, num_rows, form)
         if functions is None:
-            (self._numbers_of_rows[kind] if knows_others else forms).know_all()
-            return self._of_form(part, is_cut, signature, element_spec)
+            (self._forms_of("rows", kind) if knows_others else forms).know_all()
+            return self._of_form(part, signature, element_spec)
         return functions
 
     def _with_form(
         self,
-        part: BatchPart,
-        is_cut: bool,
+        part: Part,
         signature: Signature,
         element_spec: Any,
         num_rows: int | Unknown | None,
         form: Form,
     ) -> FormFunctions | None:
         """Return what computes steps of batches of a form, None if the step needs more sizes."""
-        key = (signature.layout, is_cut, signature.kinds), num_rows, form
+        key = signature.kind, num_rows, form
         if key not in self._functions:
-            trace = self._traces.for_batch(signature.in_form(form), part.rows, element_spec)
+            trace = self._traces.for_batch(signature.in_form(form), part.data, element_spec)
             if trace is None:
                 return None
             self._warn_of_other_rows(part, signature)
-            inputs = inputs_of(part, signature, form, is_cut)
-            self._functions[key] = FormFunctions(self.name, self._owner, trace, inputs, num_rows)
+            inputs = inputs_of(part, signature, form)
+            self._functions[key] = FormFunctions(self.name, self.owner, trace, inputs, num_rows)
         return self._functions[key]
 
-    def _new_forms(self, forms: dict[Any, BatchForms], kind: Any, what: str) -> BatchForms:
-        forms[kind] = self._owner.new_forms(f"{what} in {self.name} of {kind}")
-        return forms[kind]
+    def _forms_of(self, what: str, kind: Any) -> BatchForms:
+        """Return the forms of "sizes" of a kind of batches, or of numbers of "rows"."""
+        if (what, kind) not in self._forms:
+            self._forms[what, kind] = self.owner.new_forms(f"{what} in {self.name} of {kind}")
+        return self._forms[what, kind]
 
-    def _rows_of_form(self, part: BatchPart, kind: Any) -> int | Unknown:
-        """Return the number of rows that a function knows. Local.
-
-        A single row is always known, since operations may repeat it; and so is the number if parts
-        of the batch have other numbers of rows.
-        """
-        if part.shared or part.num_global < 2:
-            return part.num_global
-        numbers = self._numbers_of_rows.get(kind) or self._new_forms(
-            self._numbers_of_rows, kind, "rows"
-        )
-        [known] = numbers.form_of((part.num_global,))
-        return part.num_global if known is None else known
-
-    def _warn_of_other_rows(self, part: BatchPart, signature: Signature) -> None:
+    def _warn_of_other_rows(self, part: Part, signature: Signature) -> None:
         """Say once of which parts of batches each rank reads and computes everything. Local."""
-        present = [i for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
         others = [
             f"{spec.dtype.name} {spec.shape}"
-            for i, spec in zip(present, signature.specs, strict=True)
-            if i in part.shared and isinstance(spec, tf.TensorSpec)
+            for i, spec in enumerate(signature.specs)
+            if i in signature.others and isinstance(spec, tf.TensorSpec)
         ]
-        if others and not self._owner.has_other_rows:
-            self._owner.has_other_rows = True
+        if others and not self.owner.has_other_rows:
+            self.owner.has_other_rows = True
             logger.warning(
                 "Parts of the batches have no row for each sample (%s): each rank reads all of "
                 "them, and computes what is made of them until that has such rows.",
                 ", ".join(others),
             )
 
-    def _compare_with_serial(self, part: BatchPart, trace: StepTrace, element_spec: Any) -> None:
+    def _compare_with_serial(self, part: Part, trace: StepTrace, element_spec: Any) -> None:
         """Compare the step with the serial one on some rows of a batch. Collective."""
-        reason = why_not_compared(trace.traced, self._owner.options)
+        reason = why_not_compared(trace.traced, self.owner.options)
         if reason is None and trace.accumulations.variables:
             reason = "gradients are accumulated over several steps"
         if reason is not None:
             logger.info("%s is not checked: %s", self.name, reason)
             return
         is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
-        if any(isinstance(tf.nest.flatten(part.rows)[i], tf.Tensor) for i in part.shared):
+        if any(is_shared and isinstance(leaf, tf.Tensor) for leaf, is_shared in part.leaves):
             is_for_any_size = False  # parts with other rows may name samples of all the batch
-        num_rows = min(part.num_global, num_compared_rows() if is_for_any_size else sys.maxsize)
+        num_rows = min(part.num_global, 2 * get_size() + 1 if is_for_any_size else sys.maxsize)
         some = tf.range(num_rows, dtype=tf.int64)
         whole = whole_batch(part)
         if num_rows < part.num_global:
@@ -248,17 +223,13 @@ class PartitionedSteps:
                 lambda leaf: rows_at(leaf, some) if has_rows(leaf) else leaf, whole
             )
         few = with_whole_values(cut(whole))
-        signature = self._signature_of(few, element_spec)
+        signature = self._signature_of(few, True, element_spec)
         # No sizes that are seen, which decide what functions a training runs.
-        form = signature.sizes(with_rows=False)
-        functions = self._with_form(few, True, signature, element_spec, few.num_global, form)
+        form = signature.sizes
+        functions = self._with_form(few, signature, element_spec, few.num_global, form)
         assert functions is not None, "A step whose sizes are all known needs no more of them."
-        tensors = tf.nest.flatten(_present(few.rows), expand_composites=True)
-        of_all = _present(as_tensors(whole))
+        tensors = tf.nest.flatten([leaf for leaf, _ in few.leaves], expand_composites=True)
+        of_all = [leaf for leaf in tf.nest.flatten(as_tensors(whole)) if leaf is not None]
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
-
-
-def _present(batch: Any) -> list[Any]:
-    return [leaf for leaf in tf.nest.flatten(batch) if leaf is not None]

@@ -1,14 +1,10 @@
-"""What all ranks hold alike: weights, settings of layers and optimizers, states of generators."""
+"""The variables of replicas: which there are, and that all ranks hold the same in them."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import random
-import secrets
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -16,13 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.calls.agree import first_difference, of_master, require_same
-from tnt_keras.calls.errors import DifferentWeightsError
+from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import allgather, broadcast
-from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.keras_hooks.private import all_layers, global_seed, has_global_seed, in_attributes
-from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank
+from tnt_keras.process.rank import MASTER_RANK, get_rank
 from tnt_keras.step.accumulation import pending_variables
 from tnt_keras.step.owner import StepOwner
+from tnt_keras.step.settings import require_same_optimizers
 
 _NAME_ON_MASTER_RANK = "_tnt_name"
 _NUM_IN_TURN = 4
@@ -36,31 +32,29 @@ def replicated_variables(owner: StepOwner) -> list[Any]:
     These are the weights of the model, the variables of optimizers, and whatever else steps read or
     change; neither metrics, nor sums of gradients of which each rank has a partial sum.
     """
-    model = owner.model
+    of_model = [] if owner.model is None else owner.model.weights
     of_optimizers = [each for optimizer in owner.optimizers for each in optimizer.variables]
-    of_model = [] if model is None else model.weights
-    left_out = metric_variables(owner)
-    left_out += pending_variables(owner.optimizers)
-    known = {id(backing(variable)) for variable in left_out}
-    variables = []
+    left_out = [*metric_variables(owner), *pending_variables(owner.optimizers)]
+    found: dict[int, Any] = {}
     for variable in [*of_model, *of_optimizers, *owner.variables]:
-        if id(backing(variable)) not in known:
-            known.add(id(backing(variable)))
-            variables.append(variable)
-    return variables
+        found.setdefault(id(backing(variable)), variable)
+    for variable in left_out:
+        found.pop(id(backing(variable)), None)
+    return list(found.values())
 
 
 def synchronize(owner: StepOwner) -> None:
     """Give all ranks the weights, optimizer state and seeds of the master rank. Collective."""
     require_same_optimizers(owner.optimizers)
-    variables = replicated_variables(owner)
-    of_metrics = metric_variables(owner)
+    variables = [*replicated_variables(owner), *metric_variables(owner)]
     if owner.model is not None:
-        variables += [*seed_states(owner), *states_of_generators(owner.model)]
-    if _require_same_structure([*variables, *of_metrics]):
+        known = {id(backing(variable)) for variable in variables}
+        others = [each for each in owner.model.variables if id(backing(each)) not in known]
+        variables += [*filter(_is_seed_state, others), *states_of_generators(owner.model)]
+    if _require_same_structure(variables):
         variables.append(global_seed())
-    _give_values_of_master([*variables, *of_metrics])
-    owner.are_synchronized.update((id(backing(v)), v) for v in (*variables, *of_metrics))
+    _give_values_of_master(variables)
+    owner.are_synchronized.update((id(backing(each)), each) for each in variables)
 
 
 def synchronize_new(owner: StepOwner, used: Sequence[Any]) -> None:
@@ -89,13 +83,14 @@ def check_replicas(owner: StepOwner) -> None:
         [[one[i : i + _DIGEST_BYTES] for i in places] for one in of_ranks]
     )
     if difference is not None:
-        name = name_of(variables[difference.index])
-        raise DifferentWeightsError(
-            f"Rank {get_rank()}: the variable {name!r} is not the same on all ranks: ranks "
-            f"{difference.ranks} differ from rank {MASTER_RANK}. Training was stopped, since its "
+        index, ranks = difference
+        text = (
+            f"Rank {get_rank()}: the variable {name_of(variables[index])!r} is not the same on all "
+            f"ranks: ranks {ranks} differ from rank {MASTER_RANK}. Training was stopped, since its "
             "results would be wrong. Does a callback or other code change variables outside of a "
             "step, on one rank or differently on each?"
         )
+        raise of_all_ranks(RuntimeError(text))
 
 
 def check_replicas_in_turn(owner: StepOwner) -> None:
@@ -115,17 +110,10 @@ def check_replicas_in_turn(owner: StepOwner) -> None:
         check_replicas(owner)
 
 
-def seed_states(owner: StepOwner) -> list[Any]:
-    """Return the states of layers' seed generators: pairs of a seed and a counter. Local."""
-    others = [*replicated_variables(owner), *metric_variables(owner)]
-    known = {id(backing(variable)) for variable in others}
-    return [
-        variable
-        for variable in owner.model.variables
-        if id(backing(variable)) not in known
-        and tf.TensorShape(variable.shape) == (2,)
-        and tf.as_dtype(variable.dtype).is_integer
-    ]
+def _is_seed_state(variable: Any) -> bool:
+    """Return whether a variable of a layer may be a seed and a counter, of a generator's state."""
+    is_integer = tf.as_dtype(variable.dtype).is_integer
+    return is_integer and tf.TensorShape(variable.shape) == (2,)
 
 
 def states_of_generators(model: keras.Model) -> list[tf.Variable]:
@@ -206,163 +194,3 @@ def _require_same_structure(variables: list[Any]) -> bool:
         if name != of_rank:
             setattr(variable, _NAME_ON_MASTER_RANK, name)
     return bool(has_seed)
-
-
-_MAY_DIFFER = {
-    "name",  # counts what was made before
-    "seed",  # its state is a variable, as the first weights are
-    "build_config",  # shapes of the first batch
-    "batch_shape",
-}
-_RATE = "learning_rate"
-_OF_COMPILE = ("loss", "loss_weights", "metrics", "weighted_metrics")
-
-
-def require_same_layers(model: keras.Model) -> None:
-    """Compare the settings of the layers, losses and metrics of ranks. Collective.
-
-    Another activation, rate or policy on one rank leaves all variables alike, and every result
-    wrong. Names, seeds and initializers may differ. What a class of the user's says of itself may
-    be anything, such as a time or an address: of such classes only the names are compared.
-    """
-    require_same(
-        "the models of the ranks differ",
-        [*_texts_of_layers(model), *_texts_of_compile(model)],
-        "Every rank must build and compile the same model.",
-    )
-
-
-def _texts_of_layers(model: keras.Model) -> Iterator[str]:
-    for index, layer in enumerate(all_layers(model)):
-        title = f"layer {index}, {type(layer).__name__}"
-        yield title
-        policy = getattr(layer, "dtype_policy", None)
-        yield f"{title}, with dtype={getattr(policy, 'name', None)!r}"
-        if _is_of_keras(type(layer).__module__):
-            yield from (f"{title}, with {text}" for text in _texts_of("", _config_of(layer)))
-
-
-def _texts_of_compile(model: Any) -> Iterator[str]:
-    config = _config_of(model, "get_compile_config")
-    for name in _OF_COMPILE:
-        given = config.get(name)
-        if isinstance(given, dict) and "class_name" not in given:
-            given = list(given.values())  # the keys are names of outputs
-        yield from _texts_of(name, given)
-
-
-def _config_of(described: Any, method: str = "get_config") -> dict[str, Any]:
-    # Keras warns that a lambda would not be safe in a file. `warnings.catch_warnings` would let all
-    # warnings of Python appear once more.
-    with replaced(warnings, "warn", lambda *args, **kwargs: None):
-        try:
-            return getattr(described, method)() or {}
-        except Exception:  # what cannot be told is not compared
-            return {}
-
-
-def _is_of_keras(module: Any) -> bool:
-    return str(module).partition(".")[0] == "keras"
-
-
-def _texts_of(name: str, value: Any) -> Iterator[str]:
-    """Describe the numbers, switches and words in a setting, one by one."""
-    if isinstance(value, dict):
-        if "class_name" in value:
-            yield f"{name}={value['class_name']}"
-            value = value.get("config") if _is_of_keras(value.get("module")) else None
-        if isinstance(value, dict) and "layers" not in value:  # those of a model have names in them
-            for key, each in value.items():
-                if key not in _MAY_DIFFER and "initializer" not in str(key):
-                    yield from _texts_of(f"{name}.{key}".strip("."), each)
-    elif isinstance(value, (list, tuple)):
-        for index, each in enumerate(value):
-            yield from _texts_of(f"{name}[{index}]", each)
-    elif isinstance(value, str):
-        # A path may be that of a host, and code of a lambda depends on who refers to it.
-        if os.sep not in value and "\n" not in value:
-            yield f"{name}={value!r}"
-    elif value is None or isinstance(value, (bool, int, float)):
-        yield f"{name}={value!r}"
-
-
-def require_same_optimizers(optimizers: Iterable[Any]) -> None:
-    """Compare the optimizers of ranks before their first step. Collective.
-
-    A learning rate that is a number is a variable: all ranks go on with the master's, with a
-    warning. Schedules, momenta, clipping and the like stay each rank's, so that weights would drift
-    apart.
-    """
-    values, rates = {}, {}
-    for i, optimizer in enumerate(optimizers):
-        which = f"of optimizer {i + 1}" if i else "of the optimizer"
-        values[f"the class {which}"] = type(optimizer).__name__
-        for name, value in _comparable(_config_of(optimizer)).items():
-            if name == _RATE and isinstance(value, float):
-                rates[f"the {name} {which}"] = str(value)
-                value = "a number"
-            values[f"the {name} {which}"] = str(value)
-    claim = "the optimizers of the ranks differ"
-    require_same(claim, values, "Every rank must make the same optimizer.")
-    remedy = f"All ranks go on with that of rank {MASTER_RANK}."
-    require_same(claim, rates, remedy, is_error=False)
-
-
-def _comparable(value: Any) -> Any:
-    """Return a value as JSON knows it; of other objects only the class, which has no address."""
-    if isinstance(value, dict):
-        return {str(key): _comparable(each) for key, each in value.items() if key != "name"}
-    if isinstance(value, (list, tuple)):
-        return [_comparable(each) for each in value]
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    return float(value) if hasattr(value, "__float__") else type(value).__name__
-
-
-def generator_states() -> dict[str, Any]:
-    """Return the states of `random` and `numpy.random`, as plain values. Local."""
-    return {"random": random.getstate(), "numpy": np.random.get_state(legacy=False)}
-
-
-def set_generator_states(states: dict[str, Any]) -> None:
-    """Let `random` and `numpy.random` go on from `generator_states()` or a part. Local."""
-    if "random" in states:
-        random.setstate(states["random"])
-    if "numpy" in states:
-        np.random.set_state(states["numpy"])
-
-
-def use_generators_of_master() -> None:
-    """Set the generators that Python code draws from to the states of the master rank. Collective.
-
-    These are `random` and `numpy.random`, and TensorFlow's global seed, if there is none.
-    """
-    states, seed = _of_master_rank()
-    set_generator_states(states)
-    if tf.compat.v1.get_seed(None) == (None, None):
-        tf.random.set_seed(seed)
-
-
-def catch_up_with_generators_of_master() -> None:
-    """Set other ranks' generators to the states of the master's, which goes on. Collective."""
-    # The master may be drawing at this moment, in a thread that reads ahead.
-    states, _ = _of_master_rank()
-    if not is_master_rank():
-        set_generator_states(states)
-
-
-@contextlib.contextmanager
-def generators_of_master() -> Iterator[None]:
-    """Let code draw what the master draws; a rank in other states has these again. Collective."""
-    own, (masters, _) = generator_states(), _of_master_rank()
-    set_generator_states(masters)
-    try:
-        yield
-    finally:
-        if not all(map(np.array_equal, tf.nest.flatten(own), tf.nest.flatten(masters))):
-            set_generator_states(own)
-
-
-def _of_master_rank() -> Any:
-    """Return the master rank's states, and a seed that it has drawn."""
-    return of_master("random generators", (generator_states(), secrets.randbits(31)))

@@ -13,9 +13,8 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tnt_keras.step.batch import BatchPart
-from tnt_keras.step.rows import has_rows, with_shape
-from tnt_keras.step.rows import num_rows as num_rows_of
+from tnt_keras.step.batch import Part, has_rows, with_shape
+from tnt_keras.step.batch import num_rows as num_rows_of
 
 _MANY_SIZES = 3  # of which the last one is unknown to its function
 
@@ -66,11 +65,12 @@ class BatchForms:
     def know_all(self) -> None:
         """Choose functions that know all sizes from now on: the step does not do without. Local."""
         self._knows_all = True
-        self._forms = [form for form in self._forms if not _unknown_in(form)]
+        self._forms = [form for form in self._forms if knows_all(form)]
 
 
-def _unknown_in(form: Form) -> list[Unknown]:
-    return [size for size in form if isinstance(size, Unknown)]
+def knows_all(form: Form) -> bool:
+    """Return whether a form has no unknown size. Pure."""
+    return not any(isinstance(size, Unknown) for size in form)
 
 
 def _holds(form: Form, sizes: Sizes) -> bool:
@@ -102,55 +102,49 @@ Specs = tuple[Any, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
-    """A batch without its numbers."""
-
-    skeleton: Hashable  # its structure
-    is_present: tuple[bool, ...]  # which of its leaves are not None
-
-
-@dataclasses.dataclass(frozen=True)
 class Signature:
     """What decides which function a step runs; equal on ranks that have parts of one batch."""
 
-    layout: Layout
+    layout: Hashable  # of the batch, without its numbers
     specs: Specs  # of the whole batch
     lacks_sizes: bool = False  # of a form that does not know all sizes
     others: frozenset[int] = frozenset()  # specs of leaves whose rows are not those of the batch
+    is_cut: bool = True  # else each rank computes all of the batch
 
     @classmethod
-    def of(cls, part: BatchPart, element_spec: Any, *, is_exact: bool = False) -> Signature:
+    def of(
+        cls, part: Part, element_spec: Any, *, is_exact: bool = False, is_cut: bool = True
+    ) -> Signature:
         """Return the signature of a batch of which this rank has a part. Local.
 
         Another number of rows than that of the batch may be another one in each, and is left open,
         unless the signature is exact. One row stays one, since operations may broadcast it.
         """
-        layout = layout_of(part.rows)
-        present = [
-            (i in part.shared, leaf)
-            for i, leaf in enumerate(tf.nest.flatten(part.rows))
-            if leaf is not None
+        rows = part.num_global
+        present = part.leaves
+        specs = [
+            _spec_of(leaf, _rows_of(leaf, rows, is_exact) if is_shared else rows)
+            for leaf, is_shared in present
         ]
-        specs = tuple(
-            _spec_of(
-                leaf, _rows_of(leaf, part.num_global, is_exact) if is_shared else part.num_global
-            )
-            for is_shared, leaf in present
-        )
-        specs = with_open_sizes(specs, present_specs(element_spec, layout))
-        others = frozenset(i for i, (is_shared, _) in enumerate(present) if is_shared)
-        return cls(layout, specs, others=others)
+        promised = present_specs(element_spec, part.data)
+        if promised is not None:  # inner sizes of ragged and sparse tensors may vary
+            for i, (spec, like) in enumerate(zip(specs, promised, strict=True)):
+                if not isinstance(spec, tf.TensorSpec):
+                    specs[i] = with_shape(spec, [spec.shape[0], *_loosened(spec, like).shape[1:]])
+        others = frozenset(i for i, (_, is_shared) in enumerate(present) if is_shared)
+        return cls(layout_of(part.data), tuple(specs), others=others, is_cut=is_cut)
 
     @property
-    def kinds(self) -> Hashable:
+    def kind(self) -> Hashable:
         """What batches have in common whose sizes alone differ."""
-        kinds = [with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs]
-        return (*kinds, self.others)
+        kinds = (with_shape(spec, [None] * (spec.shape.rank or 0)) for spec in self.specs)
+        return self.layout, self.is_cut, (*kinds, self.others)
 
-    def sizes(self, *, with_rows: bool) -> Sizes:
-        """Return all sizes of the whole batch, with None for numbers of rows unless wanted."""
+    @property
+    def sizes(self) -> Sizes:
+        """All sizes of the whole batch, with None for its numbers of rows if it is cut."""
         return tuple(
-            size if axis or with_rows or i in self.others else None
+            size if axis or not self.is_cut or i in self.others else None
             for i, spec in enumerate(self.specs)
             for axis, size in enumerate(spec.shape or ())
         )
@@ -168,28 +162,27 @@ class Signature:
 
     def in_form(self, form: Form) -> Signature:
         """Return the signature with the sizes that a form knows."""
-        specs = (
+        specs = tuple(
             with_shape(spec, [None if isinstance(size, Unknown) else size for size in sizes])
             for spec, sizes in zip(self.specs, self.of_leaves(form), strict=True)
         )
-        lacks_sizes = any(isinstance(size, Unknown) for size in form)
-        return Signature(self.layout, tuple(specs), lacks_sizes, self.others)
+        return dataclasses.replace(self, specs=specs, lacks_sizes=not knows_all(form))
 
 
-def layout_of(batch: Any) -> Layout:
-    """Return the layout of a batch. Local."""
+def layout_of(batch: Any) -> Hashable:
+    """Return the structure of a batch, and which of its leaves are not None. Local."""
     is_present = tuple(leaf is not None for leaf in tf.nest.flatten(batch))
-    return Layout(key_of_nest(batch, lambda _: None), is_present)
+    return key_of_nest(batch, lambda _: None), is_present
 
 
-def present_specs(element_spec: Any, layout: Layout) -> list[Any] | None:
-    """Return the specs of the leaves of batches that are not None, as a dataset promises them."""
+def present_specs(element_spec: Any, batch: Any) -> list[Any] | None:
+    """Return the specs of the leaves of a batch that are not None, as a dataset promises them."""
     if element_spec is None:
         return None
-    specs = tf.nest.flatten(element_spec)
-    if len(specs) != len(layout.is_present):  # None is no leaf of a dataset's
+    specs, leaves = tf.nest.flatten(element_spec), tf.nest.flatten(batch)
+    if len(specs) != len(leaves):  # None is no leaf of a dataset's
         return specs
-    return [spec for spec, is_present in zip(specs, layout.is_present, strict=True) if is_present]
+    return [spec for spec, leaf in zip(specs, leaves, strict=True) if leaf is not None]
 
 
 def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
@@ -203,27 +196,11 @@ def traced_specs(specs: Specs, like: Sequence[Any] | None) -> Specs:
     return tuple(_loosened(spec, of_data) for spec, of_data in zip(specs, like, strict=True))
 
 
-def with_open_sizes(specs: Specs, like: Sequence[Any] | None) -> Specs:
-    """Return specs of which the inner sizes of ragged and sparse tensors may vary. Pure."""
-    if like is None:
-        return specs
-    return tuple(
-        spec
-        if isinstance(spec, tf.TensorSpec)
-        else with_shape(spec, [spec.shape[0], *_loosened(spec, of_data).shape[1:]])
-        for spec, of_data in zip(specs, like, strict=True)
-    )
-
-
 def relaxed(specs: Specs, known: Specs) -> Specs | None:
     """Return specs that hold for both, as TensorFlow relaxes them; None if none do. Pure."""
-    both = []
-    for one, other in zip(specs, known, strict=True):
-        common = one.most_specific_common_supertype([other])
-        if common is None or common.shape.rank is None:
-            return None
-        both.append(common)
-    return tuple(both)
+    pairs = zip(specs, known, strict=True)
+    both = tuple(one.most_specific_common_supertype([other]) for one, other in pairs)
+    return None if any(spec is None or spec.shape.rank is None for spec in both) else both
 
 
 def covers(general: Specs, specs: Specs) -> bool:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from tnt_keras.calls.agree import compared_at_once, require_same
-from tnt_keras.calls.errors import MARK_OF_CHECKS
-from tnt_keras.exchange.channels import StepChannels
-from tnt_keras.exchange.step_exchange import StepExchange
 from tnt_keras.partition import (
     REPLICATED,
+    Exchange,
     Input,
     PartitionedStep,
     Replicas,
@@ -25,24 +23,16 @@ from tnt_keras.partition import (
     build_without_batch,
     trace,
 )
-from tnt_keras.process.output import logger
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.accumulation import Accumulations
-from tnt_keras.step.batch import BatchPart
+from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
+from tnt_keras.step.generators import set_generator_states, use_generators_of_master
 from tnt_keras.step.owner import StepOwner, step_scope
-from tnt_keras.step.replicas import (
-    backing,
-    generators_of_master,
-    metric_variables,
-    require_same_layers,
-    require_same_optimizers,
-    synchronize_new,
-)
-from tnt_keras.step.rows import has_rows
+from tnt_keras.step.replicas import backing, metric_variables, synchronize_new
+from tnt_keras.step.settings import require_same_layers, require_same_optimizers
 from tnt_keras.step.signature import (
     Form,
-    Layout,
     Signature,
     Specs,
     Unknown,
@@ -57,7 +47,7 @@ from tnt_keras.step.signature import (
 class StepTrace:
     """A step as it was traced for batches of a layout and of some shapes."""
 
-    layout: Layout
+    layout: Hashable
     specs: Specs
     traced: TracedStep
     normalisations: Normalisations
@@ -98,54 +88,45 @@ class TracedSteps:
         traces. There is None if a step, traced exactly until now, asks in Python for a size that is
         not known.
         """
+        owner = self._owner
         of_layout = [known for known in self._known if known.layout == signature.layout]
         for known in reversed(of_layout):
             if covers(known.specs, signature.specs):
                 return known
-        specs = traced_specs(signature.specs, present_specs(element_spec, signature.layout))
+        specs = traced_specs(signature.specs, present_specs(element_spec, batch))
         if not self._traces_exactly:
             common = (relaxed(specs, known.specs) for known in reversed(of_layout))
             specs = next((each for each in common if each is not None), specs)
+        former = use_generators_of_master()
         try:
-            with (
-                generators_of_master(),
-                step_scope(self._owner),
-                marked_batch_norm(self._owner.options) as normalisations,
-            ):
+            with step_scope(owner), marked_batch_norm(owner.options) as normalisations:
                 step = _flat_step(self._step, batch)
-                traced = trace(step, list(specs), self._made_at_once)
+                traced = trace(
+                    step, list(specs), lambda: list(map(backing, metric_variables(owner)))
+                )
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:
                 return None
             raise
+        finally:
+            set_generator_states(former)
         with compared_at_once(f"trace of {self._name}", after_building=True):
-            require_same_optimizers(self._owner.optimizers)
-            if self._owner.model is not None:
-                require_same_layers(self._owner.model)
-            self._compare(traced)
-            synchronize_new(self._owner, _in_order_of_use(traced))
-        accumulations = Accumulations(traced, self._owner.optimizers)
+            require_same_optimizers(owner.optimizers)
+            if owner.model is not None:
+                require_same_layers(owner.model)
+            require_same(
+                f"`{self._name}` is not the same on all ranks",
+                traced.description(),
+                "All ranks must trace the same step. Does its Python code ask for the rank, go "
+                "through a set, or use numbers of `numpy` or `random`?",
+            )
+            by_handle = {id(variable.handle): variable for variable in traced.variables}
+            used = [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]
+            synchronize_new(owner, used)  # in an order that is the same on all ranks
+        accumulations = Accumulations(traced, owner.optimizers)
         made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
         return made
-
-    def _made_at_once(self) -> list[tf.Variable]:
-        return [backing(variable) for variable in metric_variables(self._owner)]
-
-    def _compare(self, traced: TracedStep) -> None:
-        """Compare what ranks have traced: types, attributes, edges and constants. Collective."""
-        require_same(
-            f"`{self._name}` is not the same on all ranks",
-            traced.description(),
-            "All ranks must trace the same step. Does its Python code ask for the rank, go through "
-            "a set, or use numbers of `numpy` or `random`?",
-        )
-
-
-def _in_order_of_use(traced: TracedStep) -> list[tf.Variable]:
-    """Return the variables that a step uses in an order that is the same on all ranks."""
-    by_handle = {id(variable.handle): variable for variable in traced.variables}
-    return [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]
 
 
 def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
@@ -163,10 +144,6 @@ def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:
 
 
 _LARGEST_EXACT = 2**24  # of float32, in which most sums of a step travel
-_DIFFERENT = (
-    "Ranks have read batches of different sizes, which have no parts in common. All ranks must be "
-    "given the same data."
-)
 _SHAPE_OF_SPARSE = 2  # the place of the shape among the components of a sparse tensor
 
 
@@ -204,17 +181,11 @@ class FormFunctions:
         trace, size = self.trace, get_size()
         # They make a variable. Made while a graph is traced, it would be traced a second time.
         channels = self.owner.channels(self.name)
-        exchanges: list[CheckedExchange] = []
 
-        def make_exchange(tensors: Sequence[tf.Tensor]) -> CheckedExchange:
-            unknown = [
-                tf.shape(tensor, tf.int64)[axis]
-                for given, tensor in zip(self.inputs, tensors, strict=False)
-                for axis, known in enumerate(given.shape or ())
-                if known is None and given.placement != Sharded(axis)
-            ]
-            num_rows = tensors[-1] if self.is_for_any_rows else self.num_rows or size
-            exchanges.append(CheckedExchange(channels, [num_rows, *unknown]))
+        exchanges: list[Any] = []
+
+        def make_exchange(tensors: Sequence[tf.Tensor]) -> Exchange:
+            exchanges.append(channels.new_exchange(self._sizes_of(tensors)))
             return exchanges[-1]
 
         built = build(
@@ -241,39 +212,32 @@ class FormFunctions:
         )
         return built
 
-
-class CheckedExchange(StepExchange):
-    """The exchanges of one graph; in the last one ranks compare the sizes of their batches."""
-
-    def __init__(self, channels: StepChannels, sizes: Sequence[int | tf.Tensor]) -> None:
-        super().__init__(channels)
-        self._sizes = sizes
-
-    def flush(self, last: bool) -> list[tf.Tensor]:
-        """Exchange all that was asked for, as `StepExchange.flush`. Collective."""
-        if not last:
-            return super().flush(last)
-        exact = tf.stack([tf.cast(size, tf.int64) for size in self._sizes])
+    def _sizes_of(self, tensors: Sequence[tf.Tensor]) -> Request:
+        """Return the sizes of a batch that the function does not know, to be compared."""
+        sizes = [
+            tf.shape(tensor, tf.int64)[axis]
+            for given, tensor in zip(self.inputs, tensors, strict=False)
+            for axis, known in enumerate(given.shape or ())
+            if known is None and given.placement != Sharded(axis)
+        ]
+        sizes.insert(0, tensors[-1] if self.is_for_any_rows else self.num_rows or get_size())
+        exact = tf.stack([tf.cast(size, tf.int64) for size in sizes])
         own = tf.cast(exact % (_LARGEST_EXACT // get_size()), tf.float32)
-        self.ask(Request("sum", own, "sizes of the batch", "", is_update=False))
-        *results, sums = super().flush(last)
-        are_right = tf.reduce_all(sums == own * tf.cast(get_size(), tf.float32))
-        tf.debugging.Assert(are_right, [MARK_OF_CHECKS + _DIFFERENT])
-        return results
+        return Request("sum", own, "sizes of the batch", "", is_update=False)
 
 
-def inputs_of(part: BatchPart, signature: Signature, form: Form, is_cut: bool) -> list[Input]:
+def inputs_of(part: Part, signature: Signature, form: Form) -> list[Input]:
     """Return what a partition is called with: components of leaves of the whole batch. Local."""
     inputs = []
-    present = [(i, leaf) for i, leaf in enumerate(tf.nest.flatten(part.rows)) if leaf is not None]
     specs = signature.in_form(form).specs
-    of_leaves = zip(present, specs, signature.of_leaves(form), strict=True)
-    for (i, leaf), spec, sizes in of_leaves:
-        is_whole = not is_cut or i in part.shared or not has_rows(leaf)
+    for (leaf, is_shared), spec, sizes in zip(
+        part.leaves, specs, signature.of_leaves(form), strict=True
+    ):
         if isinstance(leaf, tf.Tensor):
+            is_whole = not signature.is_cut or is_shared or not has_rows(leaf)
             shape = tuple(None if isinstance(size, Unknown) else size for size in sizes)
-            sizes_of_example = [s.example if isinstance(s, Unknown) else s for s in sizes]
-            known = tuple(size for size in sizes_of_example if size is not None)
+            of_example = (s.example if isinstance(s, Unknown) else s for s in sizes)
+            known = tuple(size for size in of_example if size is not None)
             example = known if len(known) == len(sizes) else None
             inputs.append(Input(shape, REPLICATED if is_whole else Sharded(0), example))
             continue

@@ -69,7 +69,7 @@ def errors_of_raising(on_one_list_only: bool, methods: Sequence[str]) -> list[st
         if _is_chosen():
             raise KeyError("mine")
 
-    found, model = [], classifier(True)
+    found, model = [], restarted(classifier, True)
     for method in methods:
         callbacks = [At(method, fail)] if _is_chosen() or not on_one_list_only else []
         try:
@@ -86,7 +86,7 @@ def calls_until_stop(distributed: bool, methods: Sequence[str]) -> dict[str, lis
         if _is_chosen():
             model.stop_training = model.stop_evaluating = model.stop_predicting = True
 
-    found, model = {}, classifier(distributed)
+    found, model = {}, restarted(classifier, distributed)
     for method in methods:
         at = At(method, stop)
         _run(model, method, [at])

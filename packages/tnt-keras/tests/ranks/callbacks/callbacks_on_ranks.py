@@ -19,7 +19,7 @@ import tnt_keras
 from tnt_keras.callbacks import Callback, run_on_master
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.process import environment
-from tnt_keras.process.output import logger
+from tnt_keras.process.rank import logger
 
 BATCH_SIZE = 5
 VALIDATION = slice(0, 7)

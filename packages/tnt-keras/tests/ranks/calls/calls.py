@@ -12,7 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from behaviours import batches_of
-from classifiers import classifier, samples
+from classifiers import classifier, restarted, samples
 
 import tnt_comm
 import tnt_keras
@@ -167,7 +167,7 @@ DIFFERING = {
 
 def each_with_its_own_samples() -> tuple[int, int]:
     """Predicts for other numbers of batches on each rank, then fits; returns rows and epochs."""
-    model = classifier(True)
+    model = restarted(classifier, True)
     x = samples(5 * (1 + 2 * tnt_keras.get_rank()))[0]
     rows = model.predict(x, batch_size=5, tnt_distribute_dataset=False, verbose=0)
     history = model.fit(batches_of(), verbose=0)
@@ -182,7 +182,7 @@ def error_in_own_callback() -> str:
             raise KeyError("mine")
 
     try:
-        classifier(True).fit(batches_of(), verbose=0, callbacks=[Raising()])
+        restarted(classifier, True).fit(batches_of(), verbose=0, callbacks=[Raising()])
     except KeyError as error:
         return str(error)
     return "no error"
@@ -236,7 +236,7 @@ def stopped_evaluation(in_a_list: bool) -> int:
             if batch == 1 and tnt_keras.get_rank() == 1:
                 self.model.stop_evaluating = True
 
-    model, callbacks = classifier(True), [StopAfterSecond()]
+    model, callbacks = restarted(classifier, True), [StopAfterSecond()]
     given = keras.callbacks.CallbackList(callbacks, model=model) if in_a_list else callbacks
     model.evaluate(batches_of(), verbose=0, callbacks=given)
     return len(steps)

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tnt_comm
 import tnt_keras
-from tnt_keras.calls import failed_call
+from tnt_keras.calls import current_call
 
 
 def _limited(limit: float) -> Any:
@@ -61,7 +61,7 @@ def fail_in_python_code_and_go_on() -> tuple[str, float]:
     if tnt_keras.is_master_rank():
         with pytest.raises(tf.errors.InvalidArgumentError, match="too large for Python"):
             _fit(loss)
-        time.sleep(5.0)  # goes on with something else
+        time.sleep(2.0)  # goes on with something else
         with pytest.raises(tnt_comm.CommError) as caught:
             _fit("mse")
     else:
@@ -83,7 +83,7 @@ def fit_where_the_last_rank_traces_slowly(seconds: float) -> float:
 
 def fail_on_the_last_and_go_on(patience_s: float) -> str:
     """The error of the next call of the last rank, and of the step of the others."""
-    failed_call.PATIENCE_S = patience_s
+    current_call.PATIENCE_S = patience_s
     if tnt_comm.get_rank() == tnt_comm.get_size() - 1:
         with pytest.raises(tf.errors.InvalidArgumentError, match="too large"):
             _fit(_limited(7.5))
@@ -108,7 +108,7 @@ def go_on_after_an_error_of_all_without_the_master() -> str:
 
 def fail_and_save_in_the_end(patience_s: float, path: str) -> None:
     """A script that saves whatever happens."""
-    failed_call.PATIENCE_S = patience_s
+    current_call.PATIENCE_S = patience_s
     model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
     model.compile("sgd", _limited(7.5))
     x, y = np.ones((8, 2), np.float32), np.arange(1, 9, dtype=np.float32)[:, None]

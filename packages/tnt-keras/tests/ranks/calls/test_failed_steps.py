@@ -7,7 +7,7 @@ import pytest
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import observe_ranks, run_ranks
-from tnt_keras.calls import failed_call
+from tnt_keras.calls import current_call
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -21,7 +21,7 @@ def test_ranks_whose_step_has_failed_on_all_go_on(pool_of):
 def test_a_rank_that_traces_for_long_is_no_stall(preloaded):
     settings = {"env": {**ENVIRONMENT, "TNT_STALL_S": "0.5"}, "timeout_s": 200}
     reports = observe_ranks(
-        failed_steps.fit_where_the_last_rank_traces_slowly, 2, 3.0, **settings, preloaded=preloaded
+        failed_steps.fit_where_the_last_rank_traces_slowly, 2, 1.5, **settings, preloaded=preloaded
     )
     assert reports[0].value == reports[1].value
     for report in reports:
@@ -43,7 +43,7 @@ def test_an_error_of_python_code_ends_the_wait_of_other_ranks_at_once(preloaded)
     (failed, seconds), (told, _) = run_ranks(
         failed_steps.fail_in_python_code_and_go_on, 2, **settings
     )
-    assert seconds < failed_call.PATIENCE_S
+    assert seconds < current_call.PATIENCE_S
     for text in (failed, told):
         assert "a target is too large for Python" in text
     assert "given up by rank 0" in told

@@ -9,12 +9,12 @@ from typing import Any
 import keras
 import numpy as np
 from behaviours import batches_of
-from classifiers import classifier
+from classifiers import classifier, restarted
 
 
 def weights_after_fit(distributed: bool, epochs: int = 2) -> list[np.ndarray]:
     """Trains a classifier in this thread."""
-    model = classifier(distributed)
+    model = restarted(classifier, distributed)
     model.fit(batches_of(), epochs=epochs, verbose=0)
     return _weights(model)
 
@@ -25,7 +25,7 @@ def fit_during_fit(method: str) -> dict[str, Any]:
     Args:
         method: "fit", "evaluate", "predict" or "train_on_batch".
     """
-    first, second = classifier(True), classifier(True)
+    first, second = restarted(classifier, True), classifier(True)
     calls = {
         "fit": lambda: second.fit(batches_of(), verbose=0),
         "evaluate": lambda: second.evaluate(batches_of(), verbose=0),
@@ -51,7 +51,7 @@ def fit_during_fit(method: str) -> dict[str, Any]:
 
 def plain_fit_during_fit() -> list[list[np.ndarray]]:
     """Trains a plain model in a second thread while a distributed one trains."""
-    first, second = classifier(True), classifier(False)
+    first, second = restarted(classifier, True), restarted(classifier, False)
     errors: list[tuple[str, str]] = []
 
     class TrainTheSecond(keras.callbacks.Callback):

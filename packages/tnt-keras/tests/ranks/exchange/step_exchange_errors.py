@@ -12,8 +12,7 @@ from step_exchanges import Request
 
 import tnt_comm
 from tnt_keras.exchange import ops
-from tnt_keras.exchange.channels import StepChannels
-from tnt_keras.exchange.step_exchange import StepExchange
+from tnt_keras.exchange.step_exchange import StepChannels
 
 
 def _run(step: Any) -> Any:
@@ -26,7 +25,7 @@ def ask_for_different_things(what: str) -> str:
     channels = StepChannels("train_step")
 
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", tf.ones([2]), "dense/MatMul", "model.py:3"))
         exchange.flush(last=False)
         if what == "another shape":
@@ -55,7 +54,7 @@ def go_on_after_a_difference() -> float:
     channels = StepChannels("train_step")
 
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", tf.ones([])))
         return exchange.flush(last=True)
 
@@ -69,7 +68,7 @@ def bring_rows_of_other_shapes(how: str) -> str:
 
     @tf.function(input_signature=[tf.TensorSpec([None, None])], autograph=False)
     def step(rows: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         kind = "sum" if how == "alone, summed" else "gather"
         request = Request(kind, rows, "embedding/Gather", "simclr.py:12")
         if how == "in a group":
@@ -109,7 +108,7 @@ def fail_before_an_exchange(where: str) -> None:
 
     @tf.function(autograph=False)
     def step(x: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
 
         def exchanged(value: tf.Tensor) -> tf.Tensor:
             checked = tf.ensure_shape(tf.numpy_function(check, [value], tf.float32), [])
@@ -145,7 +144,7 @@ def come_late() -> None:
 
     @tf.function(autograph=False)
     def step(x: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
 
         def late(value: tf.Tensor) -> tf.Tensor:
             return tf.ensure_shape(tf.numpy_function(sleep, [value], tf.float32), [2])

@@ -15,8 +15,7 @@ import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
 import tnt_comm
-from tnt_keras.exchange.channels import StepChannels
-from tnt_keras.exchange.step_exchange import StepExchange
+from tnt_keras.exchange.step_exchange import StepChannels, StepExchange
 
 Array = np.ndarray[Any, Any]
 
@@ -77,7 +76,7 @@ def gather_and_broadcast_every_dtype() -> dict[str, dict[str, bool]]:
         whole = [values_of(dtype, [r + 2, 3], r) for r in range(size)]
 
         def step(own_rows: tf.Tensor, own_whole: tf.Tensor) -> dict[str, tf.Tensor]:
-            exchange = StepExchange(channels)
+            exchange = channels.new_exchange()
             pairs = [("gather", own_rows), ("broadcast", own_whole)]
             single = [exchange.blocking(Request(kind, value)) for kind, value in pairs]
             grouped = []
@@ -144,7 +143,7 @@ def reduce_every_dtype() -> dict[str, bool]:
 
     @_graph
     def step(own: list[tf.Tensor]) -> list[list[tf.Tensor]]:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         results = []
         for last in (False, True):
             for (kind, _), value in zip(cases, own, strict=True):
@@ -173,7 +172,7 @@ def reduce_floats_that_are_not_finite() -> dict[str, list[float]]:
 
     @_graph
     def step(value: tf.Tensor) -> list[tf.Tensor]:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         for kind in ("max", "min", "sum"):
             exchange.ask(Request(kind, value))
         return exchange.flush(last=True)
@@ -264,7 +263,7 @@ def _traced(exchange: StepExchange, place: str, requests: list[Request]) -> list
 def _program_as_graph(program: list[tuple[str, list[Wanted]]], channels: StepChannels) -> Any:
     @_graph
     def step(values: list[list[tf.Tensor]]) -> list[list[tf.Tensor]]:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         return [
             _traced(
                 exchange,
@@ -316,7 +315,7 @@ def exchange_in_loops(parallel_iterations: int) -> list[list[int]]:
 
     @_graph
     def step() -> tf.Tensor:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", tf.ones([2])))
         exchange.flush(last=False)
         shape = [num_iterations, tnt_comm.get_size()]
@@ -358,7 +357,7 @@ def exchange_in_conditions_of_loops() -> list[float]:
 
     @_graph
     def step(x: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
 
         def goes_on(i: tf.Tensor, value: tf.Tensor) -> tf.Tensor:
             return exchange.blocking(Request("sum", value)) < 100.0
@@ -390,7 +389,7 @@ def count_operations_of_unread_values(num_steps: int) -> tuple[int, int]:
 
         @_graph
         def step(value: tf.Tensor) -> Any:
-            exchange = StepExchange(channels)
+            exchange = channels.new_exchange()
             same = [exchange.blocking(Request("sum", value)) for _ in range(3)]
             single = [exchange.blocking(Request("gather", value)) for _ in range(2)]
             for kind in ("sum", "gather", "broadcast", "max"):
@@ -419,7 +418,7 @@ def graphs_of_a_step() -> dict[str, Any]:
 
     def graph(names: list[str]) -> Any:
         def step() -> dict[str, tf.Tensor]:
-            exchange = StepExchange(channels)
+            exchange = channels.new_exchange()
             for name in names:
                 value = tf.fill(shapes[name], (rank + 1.0) * (1 + names.index(name)))
                 # Layers may have other names on other ranks.
@@ -466,7 +465,7 @@ def objects_end_with_their_channels() -> list[int]:
 
         @_graph
         def step() -> Any:
-            exchange = StepExchange(channels)
+            exchange = channels.new_exchange()
             exchange.ask(Request("sum", tf.ones([2]), is_update=True))
             exchange.ask(Request("gather", tf.ones([2])))
             return exchange.flush(last=True)

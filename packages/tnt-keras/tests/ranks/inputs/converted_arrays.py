@@ -11,7 +11,7 @@ import numpy as np
 import pandas
 import scipy.sparse
 import tensorflow as tf
-from classifiers import NUM_SAMPLES, classifier, restarted, samples, weights_of
+from classifiers import NUM_SAMPLES, classifier, compiled, restarted, samples, weights_of
 
 import tnt_data
 import tnt_keras
@@ -125,8 +125,8 @@ def train_on_sparse(distributed: bool, kind: str) -> dict[str, Any]:
     return {
         "history": history.history,
         "weights": model.get_weights(),
-        "evaluate": model.evaluate(given, y, batch_size=8, verbose=0),
-        "predict": model.predict(given, batch_size=5, verbose=0),
+        "evaluate": model.evaluate(given, y, batch_size=7, verbose=0),
+        "predict": model.predict(given, batch_size=7, verbose=0),
     }
 
 
@@ -147,10 +147,8 @@ def _with_sparse_input(distributed: bool) -> Any:
     keras.utils.set_random_seed(3)
     layers = [keras.layers.Dense(4, "relu"), keras.layers.Dense(1)]
     model: Any = keras.Sequential([keras.Input((12,), sparse=True), *layers])
-    if distributed:  # the proof finds that slices of one index are to be added up
-        model = tnt_keras.Model(model)
-    model.compile(keras.optimizers.Adam(0.02), "mse", metrics=["mae"])
-    return model
+    optimizer = keras.optimizers.Adam(0.02)
+    return compiled(model, distributed, {"optimizer": optimizer, "loss": "mse", "metrics": ["mae"]})
 
 
 def mixed_in_batches(distributed: bool, dropout: float) -> dict[str, Any]:
@@ -159,9 +157,7 @@ def mixed_in_batches(distributed: bool, dropout: float) -> dict[str, Any]:
     x = np.linspace(-1, 1, 42, dtype="float32").reshape(21, 2)
     layers = [keras.layers.Dense(4), keras.layers.Dropout(dropout), keras.layers.Dense(1)]
     model: Any = keras.Sequential([keras.Input((2,)), *layers])
-    if distributed:
-        model = tnt_keras.Model(model)
-    model.compile("sgd", "mse")
+    model = compiled(model, distributed, {"optimizer": "sgd", "loss": "mse"})
     model.fit(x, x[:, :1], batch_size=6, epochs=2, shuffle="batch", verbose=0)
     return {"weights": model.get_weights(), "history": model.history.history}
 
@@ -302,7 +298,8 @@ def labels_without_weight(kind: str) -> tuple[str, str, Any]:
             whole = whole.unbatch().take(20).shard(size, rank).batch(BATCH_SIZE)
         return tnt_data.distribute(whole, rank, size) if kind == "micro-batches" else whole
 
-    model = classifier(True, run_eagerly=kind == "eager")
+    is_eager = kind == "eager"
+    model = classifier(True, run_eagerly=True) if is_eager else restarted(classifier, True)
     fit = functools.partial(model.fit, verbose=0, class_weight=LEFT_OUT, **own)
     try:
         fit(data(wrong))

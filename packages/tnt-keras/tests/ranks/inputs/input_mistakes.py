@@ -8,13 +8,13 @@ from typing import Any
 
 import keras
 import tensorflow as tf
-from classifiers import classifier, samples
+from classifiers import classifier, samples, weights_of
 from forms_of_samples import STEPS, Batches
 
 import tnt_data
 import tnt_keras
 from tnt_keras.inputs import distribute_python
-from tnt_keras.inputs.py_dataset import NumberedPyDataset
+from tnt_keras.inputs.python_batches import NumberedPyDataset
 from tnt_keras.keras_hooks.patch import replaced
 
 
@@ -62,6 +62,25 @@ def _part_of_arrays(**more: Any) -> None:
 def _other_arrays_for_validation() -> None:
     other = samples(20, seed=tnt_keras.get_rank())
     classifier(True).fit(*samples(20), validation_data=other, verbose=0)
+
+
+def _other_weights() -> None:
+    x, y = samples(20)
+    classifier(True).fit(x, y, sample_weight=weights_of(20) + tnt_keras.get_rank(), verbose=0)
+
+
+def error_of_batch(method: str) -> tuple[str, str]:
+    """Gives a method of single batches every other sample, when the model has run before."""
+    model = classifier(True)
+    x, y = samples(20)
+    model.train_on_batch(x, y)
+    own = slice(tnt_keras.get_rank(), None, tnt_keras.get_size())
+    targets = () if method == "predict_on_batch" else (y[own],)
+    try:
+        getattr(model, method)(x[own], *targets)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return "", "no error"
 
 
 def _other_arrays_of_a_dataset() -> None:
@@ -195,6 +214,7 @@ MISTAKES: dict[str, Callable[[], None]] = {
     "part of arrays": _part_of_arrays,
     "part of arrays, all of it compared": lambda: _part_of_arrays(verify_inputs=True),
     "other arrays for validation": _other_arrays_for_validation,
+    "other weights": _other_weights,
     "other arrays of a dataset": _other_arrays_of_a_dataset,
     "rank 0 and own data": lambda: classifier(True).fit(
         Batches(), tnt_read="rank 0", tnt_distribute_dataset=False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import unittest.mock
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from classifiers import classifier, restarted, samples, weighted_classifier
+from classifiers import classifier, restarted, results_of, samples, weighted_classifier
 from forms_of_samples import (
     BATCH_SIZE,
     NUM_SAMPLES,
@@ -151,7 +152,7 @@ def structures(distributed: bool, kind: str) -> dict[str, Any]:
     a, b = [tf.constant(x), y[:, None].astype("float32")], [y[:, None] / 3.0, tf.constant(x[:, :2])]
     if kind == "dictionaries":
         a, b = dict(zip("ab", a, strict=True)), dict(zip("cd", b, strict=True))
-    history = model.fit(a, b, batch_size=BATCH_SIZE, shuffle=False, validation_split=0.3, verbose=0)
+    history = model.fit(a, b, batch_size=7, shuffle=False, validation_split=0.3, verbose=0)
     return results(model, history, model.evaluate(a, b, batch_size=7, verbose=0)) | {
         "predict": keras.tree.flatten(model.predict(a, batch_size=7, verbose=0))
     }
@@ -164,8 +165,8 @@ def unbatched(distributed: bool) -> dict[str, Any]:
     def data() -> Any:
         return dataset() if distributed else dataset().batch(6)
 
-    micro: dict[str, Any] = {"tnt_micro_batch_size": 2} if distributed else {}
-    validation = {"tnt_validation_micro_batch_size": 2} if distributed else {}
+    micro: dict[str, Any] = {"tnt_micro_batch_size": 3} if distributed else {}
+    validation = {"tnt_validation_micro_batch_size": 3} if distributed else {}
     history = model.fit(data(), validation_data=data(), epochs=2, verbose=0, **micro, **validation)
     return results(model, history, model.evaluate(data(), verbose=0, **micro)) | {
         "predict": model.predict(data(), verbose=0, **micro)
@@ -175,11 +176,11 @@ def unbatched(distributed: bool) -> dict[str, Any]:
 def arrays_with_micro_batches(distributed: bool) -> dict[str, Any]:
     """Arrays, whose batch sizes are given for each rank."""
     model, (x, y) = restarted(classifier, distributed), samples(NUM_SAMPLES)
-    size: dict[str, Any] = {"batch_size": 6, "validation_batch_size": 3}
+    size: dict[str, Any] = {"batch_size": 6, "validation_batch_size": 4}
     if distributed:
-        size = {"batch_size": 6, "tnt_validation_micro_batch_size": 1}
+        size = {"batch_size": 6, "tnt_validation_micro_batch_size": 2}
     history = model.fit(x, y, validation_data=(x, y), shuffle=False, verbose=0, **size)
-    micro = {"tnt_micro_batch_size": 1} if distributed else {"batch_size": 3}
+    micro = {"tnt_micro_batch_size": 2} if distributed else {"batch_size": 4}
     return results(model, history, model.evaluate(x, y, verbose=0, **micro))
 
 
@@ -190,15 +191,23 @@ def rows_made() -> list[int]:
     return sorted(set(batches.made))
 
 
-def shuffled(kind: str) -> list[np.ndarray]:
-    """Trains with `shuffle=True`, Keras' default."""
-    model = restarted(weighted_classifier, True)
-    if kind == "arrays":
-        x, y, weights = arrays()
-        model.fit(x, y, sample_weight=weights, batch_size=BATCH_SIZE, epochs=2, verbose=0)
-    else:
-        model.fit(Batches(), epochs=2, verbose=0)
-    return [np.asarray(w) for w in model.get_weights()]
+SHUFFLED: dict[str, Fit] = {
+    "arrays": lambda fit, **more: fit(*samples(NUM_SAMPLES), batch_size=BATCH_SIZE, **more),
+    "PyDataset": lambda fit, **more: fit(Batches(), **more),
+    "PyDataset with workers": lambda fit, **more: fit(Batches(workers=2), **more),
+    "PyDataset in parts of its length": lambda fit, **more: fit(
+        Batches(), steps_per_epoch=2, **more
+    ),
+    "rows of a PyDataset": lambda fit, **more: fit(RowsOfBatches(), **more),
+}
+
+
+def shuffled(distributed: bool, kind: str) -> dict[str, Any]:
+    """Trains with `shuffle=True`, Keras' default; what is drawn then."""
+    model = restarted(weighted_classifier, distributed)
+    keras.utils.set_random_seed(5)  # making a model draws, too
+    history = SHUFFLED[kind](model.fit, epochs=4, verbose=0)
+    return results_of(model, history) | {"next draw": random.random()}
 
 
 def _that_learns_nothing(distributed: bool) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from classifiers import build_optimizer
 from logged import logged
 
 import tnt_keras as tnt
@@ -116,7 +117,10 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
 
 
 def train(distributed: bool, case: str) -> Any:
-    """Weights, losses, predictions, and the numbers of partitions by their step."""
+    """Weights, losses, predictions, the numbers of partitions by their step, and warnings.
+
+    Then losses and predictions of single batches, of which one is the last.
+    """
     make, data = CASES[case]
     keras.utils.set_random_seed(3)
     model = make()
@@ -125,47 +129,30 @@ def train(distributed: bool, case: str) -> Any:
     if distributed:
         model = tnt.Model(model)
     model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "mse", metrics=["mae"])
-    history = model.fit(data(), epochs=2, verbose=0)
+    build_optimizer(model)
+    with logged(logging.WARNING) as texts:
+        histories = [model.fit(data(), verbose=0).history for _ in range(2)]
     evaluated = model.evaluate(data(), verbose=0, return_dict=True)
     predicted = model.predict(data(), verbose=0)
-    partitions = {}
+    more: dict[str, Any] = {}
     if distributed:
+        more["warnings"] = [text for text in texts if "row for each sample" in text]
         for name in ("train", "test", "predict"):
             steps = getattr(model, f"{name}_function").steps
-            partitions[f"partitions of {name}"] = len(steps.partitions)
-    return partitions | {
+            more[f"partitions of {name}"] = len(steps.partitions)
+    return more | {
         "weights": [np.asarray(weight) for weight in model.get_weights()],
-        "history": history.history,
+        **{f"history {index}": history for index, history in enumerate(histories)},
         "evaluate": evaluated,
         "predict": predicted,
+        "of batches": [np.asarray(one) for one in _on_batches(model, data().skip(2))],
     }
 
 
-def warnings_of_graphs() -> list[str]:
-    """What is said of graphs in two calls of `fit`."""
-    with logged(logging.WARNING) as texts:
-        model = tnt.Model(GraphNetwork())
-        model.compile("sgd", "mse")
-        for _ in range(2):
-            model.fit(graphs(), verbose=0)
-    return [text for text in texts if "row for each sample" in text]
-
-
-def on_batches(distributed: bool) -> Any:
-    """Losses and predictions of single batches: of graphs, and of ragged sentences."""
-    results: list[Any] = []
-    for make, data in (GraphNetwork, graphs), (Bags, _sentences):
-        keras.utils.set_random_seed(4)
-        model = make()
-        for x, _ in data().take(1):
-            model(x)
-        if distributed:
-            model = tnt.Model(model)
-        model.compile(keras.optimizers.SGD(0.1), "mse")
-        for x, y in data().skip(2):  # a full batch and the last one
-            results.append(model.train_on_batch(x, y))
-            results.append(model.predict_on_batch(x))
-    return {"results": [np.asarray(result) for result in results]}
+def _on_batches(model: Any, data: Any) -> Iterator[Any]:
+    for x, y in data:
+        yield model.train_on_batch(x, y)[0]
+        yield model.predict_on_batch(x)
 
 
 class Described(keras.Model):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import random
 import time
@@ -30,6 +31,12 @@ def _noise() -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def _noise_of_one_pass() -> Iterator[tuple[np.ndarray, np.ndarray]]:
     noise = _noise()
     yield from (next(noise) for _ in np.random.permutation(STEPS))
+
+
+def _noise_with_a_gap() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for step, rows in enumerate((5, 0, 3)):
+        x, y = samples(rows, seed=step)
+        yield x + np.random.normal(size=x.shape).astype("float32"), y
 
 
 class Noise(keras.utils.PyDataset):
@@ -110,6 +117,9 @@ class Slowly(keras.callbacks.Callback):
 FITS: dict[str, Callable[..., Any]] = {
     "generator without end": lambda fit, **more: fit(_noise(), steps_per_epoch=4, **more),
     "generator": lambda fit, **more: fit(_noise_of_one_pass(), **(more | {"epochs": 1})),
+    "generator with an empty batch": lambda fit, **more: fit(
+        _noise_with_a_gap(), **(more | {"epochs": 1})
+    ),
     "PyDataset": lambda fit, **more: fit(Noise(), **more),
     "PyDataset without end": lambda fit, **more: fit(Noise(None), steps_per_epoch=3, **more),
     "class weights": lambda fit, **more: fit(Noise(), class_weight={0: 2.0, 2: 0.3}, **more),
@@ -177,8 +187,42 @@ def drawn_after_calls(distributed: bool) -> dict[str, Any]:
     return drawn | {"predict": np.random.normal(size=3)}
 
 
+def drawn_after_an_error(distributed: bool) -> dict[str, Any]:
+    """Draws after a generator has failed that rank 0 reads."""
+    model = restarted(classifier, distributed)
+    seed(tnt_keras.get_rank())
+    with contextlib.suppress(Exception):
+        model.fit(_fail_after(2), verbose=0)
+    return {"drawn": np.random.normal(size=3), "by Python": random.random()}
+
+
+def _fail_after(steps: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    noise = _noise()
+    yield from (next(noise) for _ in np.random.permutation(steps))
+    raise ValueError(f"{random.random()} is what it ends with")
+
+
+def with_a_generator_of_numpy() -> tuple[list[np.ndarray], list[np.ndarray] | None]:
+    """Weights of a training on noise of a generator without a seed, and of plain Keras on it."""
+    model = restarted(classifier, True)
+    rng, made = np.random.default_rng(), []
+
+    def batches() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for step in range(3):
+            x, y = samples(5, seed=step)
+            made.append((x + rng.normal(size=x.shape).astype("float32"), y))
+            yield made[-1]
+
+    model.fit(batches(), verbose=0)
+    if tnt_keras.get_rank() > 0:
+        return model.get_weights(), None
+    plain = restarted(classifier, False)
+    plain.fit((batch for batch in made), verbose=0)
+    return model.get_weights(), plain.get_weights()
+
+
 def noise_of_structures(distributed: bool) -> dict[str, Any]:
-    """Trains, evaluates and predicts with dictionaries of dense, ragged and sparse batches."""
+    """Trains and predicts with dictionaries of dense, ragged and sparse batches."""
     keras.utils.set_random_seed(4)
     dense, sparse = keras.Input((4,), name="x"), keras.Input((6,), name="s", sparse=True)
     ragged = keras.Input((None,), name="r", ragged=True, dtype="int64")
@@ -191,10 +235,10 @@ def noise_of_structures(distributed: bool) -> dict[str, Any]:
     model.compile(keras.optimizers.SGD(0.01), {"a": "mse", "b": "mae"})
     by_hand = {"verbose": 0, **({"tnt_read": "rank 0"} if distributed else {})}
     history = model.fit(_structures(), steps_per_epoch=STEPS, epochs=2, **by_hand)
-    left = results_of(model, history)
-    left["evaluate"] = model.evaluate(_structures(), steps=3, **by_hand)
-    predicted = model.predict(_structures(), steps=STEPS, **by_hand)
-    return left | {f"predict {name}": np.asarray(value) for name, value in predicted.items()}
+    predicted = model.predict(_structures(), steps=3, **by_hand)
+    return results_of(model, history) | {
+        f"predict {name}": np.asarray(value) for name, value in predicted.items()
+    }
 
 
 def _mean_of_ragged(ragged: tf.RaggedTensor) -> tf.Tensor:

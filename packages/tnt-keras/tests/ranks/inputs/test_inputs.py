@@ -80,7 +80,7 @@ def test_structures_of_arrays_are_shared(kind: str, pool_of: Any) -> None:
     ids=lambda function: function.__name__,
 )
 def test_batch_is_the_micro_batch_times_the_number_of_ranks(function: Any, pool_of: Any) -> None:
-    assert_serial(function, pool_of, size=3)
+    assert_serial(function, pool_of)
 
 
 def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
@@ -91,17 +91,15 @@ def test_rows_of_a_py_dataset_are_made_by_one_rank_each(pool_of: Any) -> None:
         assert rows == sorted(row for batch in batches for row in batch[rank::2] or batch[:1])
 
 
-@pytest.mark.thorough
-@of_all_sizes
-@cases("kind", ["PyDataset"], thorough=["arrays"])
-def test_shuffled_order_is_the_same_on_any_number_of_ranks(
-    kind: str, size: int, pool_of: Any
-) -> None:
-    [on_one] = pool_of(1).run(kinds_of_input.shuffled, kind)
-    for result in pool_of(size).run(kinds_of_input.shuffled, kind):
-        assert_close(result, on_one, 1e-5, kind)
-    again = pool_of(1).run(kinds_of_input.shuffled, kind)
-    assert_close(again[0], on_one, 1e-5, kind)
+@cases(
+    "kind",
+    ["PyDataset", "PyDataset in parts of its length"],
+    thorough=["arrays", "PyDataset with workers", "rows of a PyDataset"],
+)
+def test_shuffled_order_is_that_of_serial_keras(kind: str, pool_of: Any) -> None:
+    results = assert_serial(kinds_of_input.shuffled, pool_of, kind)
+    assert_serial(kinds_of_input.shuffled, pool_of, kind, size=1)
+    assert results[0]["next draw"] == results[1]["next draw"]
 
 
 @of_all_sizes
@@ -147,7 +145,7 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
         ("part of arrays", ["`x`: the arrays of ranks [1] differ from those of rank 0", *REMEDIES]),
         (
             "other arrays for validation",
-            ["`validation_data`: the arrays", "tnt_distribute_validation_dataset=False"],
+            ["`validation_data[0]`: the arrays", "tnt_distribute_validation_dataset=False"],
         ),
         ("rank 0 and own data", ['tnt_read="rank 0"', "tnt_distribute_dataset=False"]),
         ("other seed on rank 1", ["shuffle(20) with seed", "Build it alike"]),
@@ -155,6 +153,7 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
         ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
     ],
     thorough=[
+        ("other weights", ["`sample_weight`: the arrays of ranks [1] differ", *REMEDIES]),
         ("part of arrays, all of it compared", ["arrays of ranks [1] differ", *REMEDIES]),
         ("other arrays of a dataset", ["`x`: the arrays of ranks [1] differ", *REMEDIES]),
         ("read by rank 1", ["`tnt_read` must be"]),
@@ -164,6 +163,15 @@ def test_mistake_is_named_before_training(mistake: str, words: list[str], pool_o
     for kind, text in pool_of(2).run(input_mistakes.error_of, mistake):
         assert kind == "ValueError", text
         assert all(word in text for word in words)
+
+
+@cases("method", ["train_on_batch"], thorough=["test_on_batch", "predict_on_batch"])
+def test_a_batch_of_which_each_rank_has_another_part_is_noticed(method: str, pool_of: Any) -> None:
+    for kind, text in pool_of(2).run(input_mistakes.error_of_batch, method):
+        assert kind == "ValueError", text
+        assert "the contents of `x` of ranks [1] differ from those of rank 0" in text
+        assert "give all ranks the whole batch" in text
+        assert "`keras.utils.set_random_seed(seed)`" in text
 
 
 DAMAGED_IN_SHORT = ("PyDataset with workers",)

@@ -14,7 +14,7 @@ from serial_results import assert_close, assert_serial
 from tnt_keras.keras_hooks import private
 
 IN_SHORT = (
-    *("generator without end", "PyDataset", "numpy_function"),
+    *("generator without end", "generator with an empty batch", "PyDataset", "numpy_function"),
     *("MapDataset", "DataLoader of torch", "validation by a generator"),
 )
 """The others, whose neighbours these are, belong to the long tail."""
@@ -36,19 +36,30 @@ def test_training_on_what_draws_without_a_seed_is_that_of_serial_keras(
     library = read_by_master.LIBRARIES.get(kind)
     if not is_known(library):
         pytest.skip(f"{library} is not installed, or not known to this Keras")
-    assert_serial(read_by_master.train, pool_of, kind, size=3)
+    assert_serial(read_by_master.train, pool_of, kind)
 
 
 def test_what_a_script_draws_after_a_call_is_what_it_draws_serially(pool_of: Any) -> None:
     assert_serial(read_by_master.drawn_after_calls, pool_of)
 
 
+def test_what_a_script_draws_after_an_error_of_its_data_is_what_it_draws_serially(
+    pool_of: Any,
+) -> None:
+    assert_serial(read_by_master.drawn_after_an_error, pool_of)
+
+
 def test_structures_of_dense_ragged_and_sparse_rows_come_as_they_are(pool_of: Any) -> None:
-    assert_serial(read_by_master.noise_of_structures, pool_of, size=3)
+    assert_serial(read_by_master.noise_of_structures, pool_of)
 
 
-def test_ranks_get_what_workers_have_made(pool_of: Any) -> None:
-    of_ranks = pool_of(2).run(read_by_master.with_workers, 3)
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [(read_by_master.with_workers, [3]), (read_by_master.with_a_generator_of_numpy, [])],
+    ids=["workers", "generator of NumPy"],
+)
+def test_ranks_get_what_rank_0_has_made(function: Any, arguments: list[int], pool_of: Any) -> None:
+    of_ranks = pool_of(2).run(function, *arguments)
     expected = of_ranks[0][1]
     for weights, _ in of_ranks:
         assert_close(weights, expected, 1e-5, "weights")

@@ -171,7 +171,7 @@ def train(kind: str, folder: str, death: Death, options: Options) -> dict[str, A
     stopping = keras.callbacks.EarlyStopping("loss", patience=2, min_delta=0.05)
     with _killing_writer(death):
         history = model.fit(
-            **{"validation_data": _slices().shuffle(9).batch(4)} | DATA[kind](),
+            **{"validation_data": _slices().shuffle(9).batch(7)} | DATA[kind](),
             epochs=EPOCHS,
             verbose=0,
             callbacks=[

@@ -56,7 +56,7 @@ def test_the_file_of_the_master_counts_where_ranks_give_different_ones(
 def test_what_the_master_cannot_load_is_the_same_error_on_all_ranks(
     pool_of: Any, tmp_path: pathlib.Path
 ) -> None:
-    master, *others = pool_of(3).run(saved_models.fail_to_load, str(tmp_path))
+    master, *others = pool_of(2).run(saved_models.fail_to_load, str(tmp_path))
     kinds = {call: kind for call, (kind, _) in master.items()}
     assert kinds == {
         "load_model(missing.keras)": "ValueError",

@@ -8,10 +8,11 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+from classifiers import compiled
 
 import tnt_keras as tnt
 from tnt_keras.partition import PartitionError
-from tnt_keras.step import partitioned_steps
+from tnt_keras.step import traced_steps
 
 NUMBERS = (8, 6, 9, 1, 12, 5, 2, 7, 20, 4)
 LENGTHS = (4, 4, 4, 4, 6, 7, 4, 9, 5, 8)
@@ -29,24 +30,26 @@ def _batches(lengths: tuple[int, ...]) -> list[tuple[Any, Any, Any]]:
     return batches
 
 
-def _classifier(distributed: bool, num_accumulated: int | None = None) -> Any:
+def _classifier(
+    distributed: bool, num_accumulated: int | None = None, *, recurrent: bool = True
+) -> Any:
     keras.utils.set_random_seed(3)
     model = keras.Sequential(
         [
             keras.Input((None,), dtype="int32"),
             keras.layers.Embedding(WORDS, 6),
-            keras.layers.SimpleRNN(5, return_sequences=True),
+            keras.layers.SimpleRNN(5, return_sequences=True)
+            if recurrent
+            else keras.layers.Dense(5),
             keras.layers.Dropout(0.2),
             keras.layers.GlobalAveragePooling1D(),
             keras.layers.Dense(3),
         ]
     )
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    if distributed:
-        model = tnt.Model(model)
     optimizer = keras.optimizers.Adam(0.01, gradient_accumulation_steps=num_accumulated)
-    model.compile(optimizer, loss, weighted_metrics=["accuracy"])
-    return model
+    arguments = {"optimizer": optimizer, "loss": loss, "weighted_metrics": ["accuracy"]}
+    return compiled(model, distributed, arguments)
 
 
 def _results(model: Any, logs: dict[str, Any], steps: Any) -> dict[str, Any]:
@@ -69,10 +72,9 @@ def fit(distributed: bool) -> dict[str, Any]:
         tf.TensorSpec([None], tf.float32),
     )
     data = tf.data.Dataset.from_generator(read, output_signature=spec)
-    model = _classifier(distributed)
+    model = _classifier(distributed, recurrent=False)
     history = model.fit(data, epochs=2, verbose=0)
-    logs = history.history | {"predicted": model.predict(data, verbose=0)}
-    return _results(model, logs, getattr(model.train_function, "steps", None))
+    return _results(model, history.history, getattr(model.train_function, "steps", None))
 
 
 def train_on_batch(distributed: bool) -> dict[str, Any]:
@@ -97,18 +99,18 @@ def own_loop_that_reads_numbers_of_rows(distributed: bool) -> dict[str, Any]:
 
 def own_loop_that_is_built_for_each_number(distributed: bool) -> dict[str, Any]:
     """As for a step that cannot be partitioned for any number of rows."""
-    build = partitioned_steps.build
+    build = traced_steps.build
 
     def build_for_number(*args: Any, **options: Any) -> Any:
         if args[3] is None:
             raise PartitionError("The number of rows must be known.")
         return build(*args, **options)
 
-    partitioned_steps.build = build_for_number
+    traced_steps.build = build_for_number
     try:
         return own_loop(distributed)
     finally:
-        partitioned_steps.build = build
+        traced_steps.build = build
 
 
 def _own_loop(

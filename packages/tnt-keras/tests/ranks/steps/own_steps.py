@@ -124,7 +124,7 @@ def optimizer_of_two_models(distributed: bool, run_eagerly: bool) -> dict[str, A
     scaled = keras.optimizers.LossScaleOptimizer(optimizer, initial_scale=4.0)
     if distributed:
         models = [tnt_keras.Model(model) for model in models]
-    x = samples()[0]
+    x = samples(20)[0]
     for second in (optimizer, scaled):
         for model, one, loss in zip(models, (optimizer, second), ("mse", "mae"), strict=True):
             model.compile(one, loss, run_eagerly=run_eagerly)

@@ -10,7 +10,7 @@ import classifiers
 import numpy as np
 import pytest
 from rank_pools import ENVIRONMENT
-from serial_results import assert_serial
+from serial_results import assert_close, assert_serial
 
 from tnt_comm.testing import observe_ranks
 
@@ -35,24 +35,25 @@ def test_shuffle_without_seed_is_the_same_on_any_number_of_ranks(pool_of: Any) -
 
 
 def test_all_ranks_start_from_the_weights_of_the_master(pool_of: Any) -> None:
-    results = pool_of(3).run(behaviours.different_initial_weights)
+    results = pool_of(2).run(behaviours.different_initial_weights)
     master_weights = results[0][0]
     _assert_all_equal([master_weights, *(after for _, after in results)])
 
 
 def test_what_the_first_step_builds_starts_from_the_values_of_the_master(pool_of: Any) -> None:
     [expected] = pool_of(1).run(behaviours.built_by_the_first_step, False)
-    for weights in pool_of(3).run(behaviours.built_by_the_first_step, True):
+    for weights in pool_of(2).run(behaviours.built_by_the_first_step, True):
         for one, other in zip(weights, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 
 def test_all_optimizers_of_a_step_are_synchronized_after_every_compile(pool_of: Any) -> None:
-    plain = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, False)
+    [plain] = pool_of(1).run(behaviours.optimizers_kept_by_a_second_compile, False)
     spoilt = pool_of(2).run(behaviours.optimizers_kept_by_a_second_compile, True)
-    for result in [*plain, *spoilt]:
+    for result in spoilt:
         assert result["known"] == [[1, 1], [1, 1]]
-    _assert_all_equal([result["variables"] for result in [*plain, *spoilt]])
+        assert_close(result["variables"], plain["variables"])
+    _assert_all_equal([result["variables"] for result in spoilt])
 
 
 def test_file_of_weights_can_be_removed_after_loading(pool_of: Any, tmp_path: pathlib.Path) -> None:

@@ -18,7 +18,6 @@ SHORT = {
     2: [
         "contrast_of_gathered_views",
         "loss_scaling_with_skipped_steps",
-        "positions_with_adam",
         "sums_and_rows_of_the_batch_in_a_model_that_was_saved",
     ],
     3: [

@@ -11,7 +11,7 @@ import tensorflow as tf
 
 import tnt_data
 import tnt_keras
-from tnt_keras.process import former_options
+from tnt_keras.process import framework
 from tnt_keras.step.owner import StepOwner, default_options
 from tnt_keras.step.replicas import synchronize_new
 
@@ -64,7 +64,7 @@ def test_datasets_that_users_have_shared_are_read_as_they_are() -> None:
 def test_probe_is_accepted_with_one_warning_that_it_has_no_effect(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(former_options, "_has_warned", False)
+    monkeypatch.setattr(framework, "_has_warned_of_probe", False)
     model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
     assert not caplog.records
     assert tnt_keras.Model(model, probe="off") is model

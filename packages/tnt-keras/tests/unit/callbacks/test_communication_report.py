@@ -5,8 +5,7 @@ from __future__ import annotations
 import keras
 
 from tnt_comm import Counters
-from tnt_keras.callbacks.communication_report import describe
-from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.callbacks.select import describe, select_callbacks
 
 
 def test_shares_are_of_the_step_and_of_the_communication() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import shutil
 import subprocess
 
@@ -62,10 +63,32 @@ static_assert(offsetof(TF_TString_View, ptr) == offsetof(TensorFlowString::View,
 """
 
 COMM = """
+#include <cstddef>
+#include <type_traits>
 #include "tnt/comm/tnt_comm.h"
 #include "tnt/keras/comm_c_api.h"
 static_assert(TNT_COMM_ABI_VERSION == TNT_KERAS_COMM_ABI_VERSION, "");
 """
+
+# What comm_c_api.h leaves to tnt_comm.h where that is included: numbers, and a structure.
+_, _, _REST = (CPP / "tnt/keras/comm_c_api.h").read_text().partition("ifndef TNT_COMM_ABI_VERSION")
+OWN_TYPES = _REST.partition("#endif")[0]
+
+
+def _comparison(own_types: str) -> str:
+    """Return the source that compares numbers and structure with those of tnt_comm.h."""
+    numbers = re.findall(r"(TNT_\w+)(?: =)? (\d+)", own_types)
+    [fields] = re.findall(r"typedef struct \{(.*?)\} tnt_call;", own_types, re.DOTALL)
+    names = re.findall(r"(\w+);", fields)
+    assert len(numbers) > 15
+    assert len(names) > 5
+    checks = [f"{name} == {number}" for name, number in numbers]
+    checks += ["sizeof(own_call) == sizeof(tnt_call)"]
+    for name in names:
+        checks += [f"offsetof(own_call, {name}) == offsetof(tnt_call, {name})"]
+        checks += [f"std::is_same<decltype(own_call::{name}), decltype(tnt_call::{name})>::value"]
+    lines = [f'static_assert({check}, "");' for check in checks]
+    return "\n".join([COMM, f"struct own_call {{{fields}}};", *lines])
 
 
 def test_tensorflow_declarations_agree_with_the_installed_headers(tmp_path: pathlib.Path) -> None:
@@ -77,7 +100,25 @@ def test_strings_have_the_layout_of_the_installed_headers(tmp_path: pathlib.Path
 
 
 def test_comm_declarations_agree_with_the_installed_header(tmp_path: pathlib.Path) -> None:
-    assert _compile(COMM, tnt_comm.include_path(), folder=tmp_path) == ""
+    assert _compile(_comparison(OWN_TYPES), tnt_comm.include_path(), folder=tmp_path) == ""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("TNT_COMM_UINT8 = 8", "TNT_COMM_UINT8 = 9"),
+        ("TNT_GROUP_WORLD 0", "TNT_GROUP_WORLD 1"),
+        ("  int32_t root;\n", ""),
+        ("uint64_t count;", "int64_t count;"),
+    ],
+)
+def test_another_number_or_field_would_be_noticed(
+    right: str, wrong: str, tmp_path: pathlib.Path
+) -> None:
+    assert right in OWN_TYPES
+    source = _comparison(OWN_TYPES.replace(right, wrong))
+    errors = _compile(source, tnt_comm.include_path(), folder=tmp_path)
+    assert "static assertion failed" in errors
 
 
 @pytest.mark.parametrize(

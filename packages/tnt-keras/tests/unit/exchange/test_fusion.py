@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 from tnt_comm import FusionPlan, Link, TensorSpec, WireEffect
-from tnt_keras.exchange.fusion import announce, describe_choice, describe_effect
-from tnt_keras.process.output import logger
+from tnt_keras.exchange.channels import announce, describe_choice, describe_effect
+from tnt_keras.process.rank import logger
 
 
 def test_an_automatic_threshold_is_announced_with_what_was_measured() -> None:

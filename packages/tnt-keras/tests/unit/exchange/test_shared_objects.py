@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_keras.exchange.channels import (
+    Fusion,
     SharedGatherers,
     SharedReducers,
     Summand,
     assigned,
 )
-from tnt_keras.exchange.fusion import Fusion
 
 SUMMANDS = st.builds(
     Summand, st.sampled_from("abc"), st.sampled_from(["float32", "int64"]), st.integers(0, 2)

@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tnt_keras.exchange import channels as step_channels
 from tnt_keras.exchange import exchange_plan, step_exchange
-from tnt_keras.exchange.channels import StepChannels
-from tnt_keras.exchange.fusion import Fusion
-from tnt_keras.exchange.step_exchange import StepExchange
-from tnt_keras.process.output import logger
+from tnt_keras.exchange.channels import Fusion
+from tnt_keras.exchange.step_exchange import StepChannels, StepExchange
+from tnt_keras.process.rank import logger
 
 STARTS = {"TntStartReduce", "TntStartGather", "TntStartBroadcast"}
 FINISHES = {"TntFinishReduce", "TntFinishGather", "TntFinishBroadcast"}
@@ -75,7 +73,7 @@ def _ask_for_all_kinds(exchange: StepExchange) -> None:
 def test_results_come_in_the_order_in_which_they_were_asked_for(channels: StepChannels) -> None:
     @tf.function(autograph=False)
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         _ask_for_all_kinds(exchange)
         return exchange.flush(last=True)
 
@@ -88,7 +86,7 @@ def test_results_come_in_the_order_in_which_they_were_asked_for(channels: StepCh
 
 def _two_groups(channels: StepChannels) -> Any:
     """Exchange values of all kinds, and then once more."""
-    exchange = StepExchange(channels)
+    exchange = channels.new_exchange()
     _ask_for_all_kinds(exchange)
     inside = exchange.flush(last=False)
     _ask_for_all_kinds(exchange)
@@ -121,7 +119,7 @@ def test_a_group_waits_for_all_its_starts_and_for_the_group_before(channels: Ste
 
 def test_an_object_that_serves_again_starts_when_it_has_finished(channels: StepChannels) -> None:
     def exchange_twice(second_value: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         results = []
         for value in (tf.ones([2]), second_value):
             exchange.ask(Request("sum", value))
@@ -143,7 +141,7 @@ def test_an_object_that_serves_again_starts_when_it_has_finished(channels: StepC
 def test_equal_values_of_two_groups_are_not_merged(channels: StepChannels) -> None:
     @tf.function(autograph=False)
     def step(value: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         results = []
         for _ in range(3):
             exchange.ask(Request("sum", value))
@@ -164,7 +162,7 @@ def test_all_is_finished_whichever_results_a_graph_uses(
 ) -> None:
     @tf.function(autograph=False)
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         _ask_for_all_kinds(exchange)
         results = exchange.flush(last=False)
         _ask_for_all_kinds(exchange)
@@ -177,7 +175,7 @@ def test_all_is_finished_whichever_results_a_graph_uses(
 
 def test_a_result_is_used_before_the_others_are_there(channels: StepChannels) -> None:
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", tf.ones([1])))
         exchange.ask(Request("sum", tf.ones([2])))
         a, b = exchange.flush(last=True)
@@ -190,7 +188,7 @@ def test_a_result_is_used_before_the_others_are_there(channels: StepChannels) ->
 
 def test_single_values_are_between_groups_one_after_the_other(channels: StepChannels) -> None:
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         _ask_for_all_kinds(exchange)
         inside = exchange.flush(last=False)
         singles = [exchange.blocking(Request(kind, tf.ones([2]))) for kind in ("gather", "sum")]
@@ -209,7 +207,7 @@ def test_single_values_are_between_groups_one_after_the_other(channels: StepChan
 
 def test_single_values_are_exchanged_whatever_becomes_of_them(channels: StepChannels) -> None:
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         for kind in ("sum", "gather", "broadcast"):
             exchange.blocking(Request(kind, tf.ones([2])))
         exchange.flush(last=True)
@@ -220,7 +218,7 @@ def test_single_values_are_exchanged_whatever_becomes_of_them(channels: StepChan
 
 def test_what_runs_a_function_with_exchanges_is_one_of_them(channels: StepChannels) -> None:
     def step(count: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         before = exchange.blocking(Request("sum", tf.ones([2]), "before"))
 
         def body(i: tf.Tensor, total: tf.Tensor) -> Any:
@@ -244,7 +242,7 @@ def test_exchanges_of_a_function_come_one_after_the_other(channels: StepChannels
     graphs: list[Any] = []
 
     def step(is_wanted: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
 
         def inner() -> tf.Tensor:
             return exchange.blocking(Request("sum", tf.ones([]), "inner"))
@@ -269,7 +267,7 @@ def test_exchanges_of_a_function_come_one_after_the_other(channels: StepChannels
 
 def test_a_function_with_exchanges_that_is_not_ordered_is_an_error(channels: StepChannels) -> None:
     def step(then: Callable[[StepExchange], Any]) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         tf.cond(
             tf.equal(tf.timestamp(), 0.0),
             lambda: exchange.blocking(Request("sum", tf.ones([]))),
@@ -287,7 +285,7 @@ def test_a_function_with_exchanges_that_is_not_ordered_is_an_error(channels: Ste
 
 def test_a_group_in_a_branch_is_refused(channels: StepChannels) -> None:
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", tf.ones([])))
         tf.cond(tf.equal(tf.timestamp(), 0.0), lambda: exchange.flush(last=False)[0], lambda: 0.0)
 
@@ -298,13 +296,13 @@ def test_a_group_in_a_branch_is_refused(channels: StepChannels) -> None:
 def test_updates_are_fused_and_rounded_as_the_user_wants_and_nothing_else_is(
     monkeypatch: pytest.MonkeyPatch, channels: StepChannels
 ) -> None:
-    monkeypatch.setattr(step_channels, "gradient_fusion", lambda: Fusion(0, "bfloat16"))
+    monkeypatch.setattr(step_exchange, "gradient_fusion", lambda: Fusion(0, "bfloat16"))
     channels = StepChannels("train_step")
     value = 1.0 + 2.0**-12  # which bfloat16 has not
 
     @tf.function(autograph=False)
     def step(scale: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("sum", scale * [value, value], is_update=True))
         exchange.ask(Request("sum", scale * [value]))
         inside = exchange.flush(last=False)
@@ -323,7 +321,7 @@ def test_updates_are_fused_and_rounded_as_the_user_wants_and_nothing_else_is(
 def test_graphs_of_one_step_share_what_they_exchange_by(channels: StepChannels) -> None:
     def graph_that_asks_for(names: list[str]) -> Any:
         def step() -> Any:
-            exchange = StepExchange(channels)
+            exchange = channels.new_exchange()
             for name in names:
                 exchange.ask(Request("sum", tf.ones([2]), name, is_update=True))
             return exchange.flush(last=True)
@@ -343,7 +341,7 @@ def test_graphs_of_one_step_share_what_they_exchange_by(channels: StepChannels) 
 def test_values_that_are_combined_after_the_barrier_travel_together(channels: StepChannels) -> None:
     @tf.function(autograph=False)
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("max", tf.constant([[1.0, 2.0]])))
         exchange.ask(Request("min", tf.constant(3.0)))
         exchange.ask(Request("max", tf.constant(4.0)))
@@ -377,7 +375,7 @@ def test_values_that_are_combined_after_the_barrier_travel_together(channels: St
 def test_what_cannot_be_exchanged_is_refused(
     request_: Request, message: str, channels: StepChannels
 ) -> None:
-    exchange = StepExchange(channels)
+    exchange = channels.new_exchange()
     with pytest.raises(TypeError, match=message):
         exchange.ask(request_)
     with pytest.raises(TypeError, match=message):
@@ -388,7 +386,7 @@ def test_what_cannot_be_exchanged_is_refused(
 def test_sizes_need_not_be_known(kind: str, channels: StepChannels) -> None:
     @tf.function(input_signature=[tf.TensorSpec([None, 2])], autograph=False)
     def step(value: tf.Tensor) -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         for factor in (1.0, 2.0):
             exchange.ask(Request(kind, value * factor))
         exchange.ask(Request("sum", tf.ones([3])))
@@ -407,7 +405,7 @@ def test_sizes_need_not_be_known(kind: str, channels: StepChannels) -> None:
 
 def test_on_one_rank_values_are_their_own_results() -> None:
     def step() -> Any:
-        exchange = StepExchange(StepChannels("train_step"))
+        exchange = StepChannels("train_step").new_exchange()
         value = tf.ones([2])
         for kind in ("sum", "max", "gather", "broadcast"):
             exchange.ask(Request(kind, value))
@@ -426,7 +424,7 @@ def test_the_plan_is_logged(channels: StepChannels, monkeypatch: pytest.MonkeyPa
             records.append(record.getMessage())
 
     def step() -> Any:
-        exchange = StepExchange(channels)
+        exchange = channels.new_exchange()
         exchange.ask(Request("max", tf.ones([2, 3]), "norm", "model.py:7"))
         exchange.flush(last=False)
         exchange.blocking(Request("gather", tf.constant(["a"]), "words", ""))

@@ -8,9 +8,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 
-from tnt_keras.inputs.arrays import Arrays, is_array, split_off_last
-from tnt_keras.inputs.seed import seeds_of_keras
+from tnt_keras.inputs.arrays import Arrays, digest_of, is_array, seeds_of_keras, split_off_last
 
 
 def test_samples_at_positions_keep_structure_and_types() -> None:
@@ -38,8 +38,15 @@ def test_positions_are_in_order_or_shuffled() -> None:
     assert sorted(np.concatenate(batches)) == list(range(7))
 
 
-@pytest.mark.parametrize("seed", [0, 3, 2**31 - 1, 2**40 + 5])
-@pytest.mark.parametrize(("num_samples", "batch_size"), [(7, 3), (6, 3), (2, 5)])
+@cases(
+    ("seed", "num_samples", "batch_size"),
+    [(3, 7, 3), (0, 2, 5), (2**40 + 5, 6, 3)],
+    thorough=[
+        (seed, *sizes)
+        for seed in (0, 3, 2**31 - 1, 2**40 + 5)
+        for sizes in ((7, 3), (6, 3), (2, 5))
+    ],
+)
 def test_positions_are_those_that_keras_draws_from_a_global_seed(
     seed: int, num_samples: int, batch_size: int
 ) -> None:
@@ -93,16 +100,34 @@ def test_what_counts_as_an_array() -> None:
     assert not is_array("text")
 
 
-def test_fingerprint_tells_other_samples_and_another_order() -> None:
-    x = np.arange(1000.0)
+def test_digests_tell_other_samples_and_another_order() -> None:
+    x = np.random.default_rng(3).normal(size=(1000, 2))
 
-    def fingerprint(x: np.ndarray, num_rows: int | None = None) -> int:
-        return Arrays.pack(x, {"y": -x}, None).fingerprint(num_rows)
+    def digests(x: np.ndarray, rows: int | None = None) -> list[bytes]:
+        return Arrays.pack(x, {"y": -x}, np.ones(len(x))).digests(rows)
 
-    assert fingerprint(x) == fingerprint(x.copy())
-    other, shuffled = x.copy(), np.random.default_rng(0).permutation(x)
-    other[501] = 0
-    assert len({fingerprint(x), fingerprint(other), fingerprint(shuffled)}) == 3
-    assert fingerprint(x, 64) == fingerprint(x.copy(), 64)
-    assert fingerprint(x, 64) != fingerprint(shuffled, 64)
-    assert fingerprint(x[:5], 64) == fingerprint(x[:5])
+    assert digests(x) == digests(x.copy())
+    other, shuffled = x.copy(), x[::-1]
+    other[517, 1] += 1e-5
+    for different in (other, shuffled):
+        is_other = [a != b for a, b in zip(digests(x), digests(different), strict=True)]
+        assert is_other == [True, True, False]
+    assert digests(x, 64) == digests(x.copy(), 64)
+    assert digests(x, 64) != digests(shuffled, 64)
+    assert digests(x[:5], 64) == digests(x[:5])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: tf.sparse.from_dense(x),
+        lambda x: tf.RaggedTensor.from_tensor(x),
+        lambda x: {"a": tf.constant(x), "b": np.array([[str(row)] for row in x], object)},
+        lambda x: np.repeat(x, 4000, axis=1),
+    ],
+    ids=["sparse", "ragged", "strings", "wide"],
+)
+def test_a_digest_of_some_numbers_tells_samples_of_any_kind(make: Any) -> None:
+    x = np.arange(40.0).reshape(20, 2)
+    assert digest_of(make(x), 8, 1024) == digest_of(make(x.copy()), 8, 1024)
+    assert digest_of(make(x), 8, 1024) != digest_of(make(x[::-1].copy()), 8, 1024)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tnt_keras.inputs.generator_reader import GeneratorReader, batches_of, reader_of
+from tnt_keras.inputs.python_batches import GeneratorReader, batches_of, reader_of
 
 DEADLINE_S = 30
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tnt_keras.keras_hooks.class_swap import add_mixin, plain_class, without_mixins
-from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.keras_hooks.patch import add_mixin, plain_class, replaced, without_mixins
 
 
 class Plain:
@@ -87,7 +86,7 @@ def test_plain_class_is_back_inside_the_block_also_after_an_error() -> None:
     instance = Plain()
     add_mixin(instance, Doubled)
     try:
-        with without_mixins(instance, None):
+        with without_mixins(instance):
             assert type(instance) is Plain
             raise KeyError
     except KeyError:

@@ -12,7 +12,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 from rule_replicas import all_rows_placements, decide
 
-from tnt_keras.partition.rules.registry import Decision, Operation, Output
+from tnt_keras.partition.rules.registry import Decision, Operation
 from tnt_keras.partition.value import REPLICATED, Placement, Shape, Sharded, Value
 
 DIFFERENT = (2, 3, 5)
@@ -72,7 +72,7 @@ def asked(
         num_rows: Rows of the batch.
         **attributes: Those that the rule reads.
     """
-    outputs = tuple(Output(shape, tf.float32) for shape in shapes)
+    outputs = tuple(Value(REPLICATED, shape, tf.float32) for shape in shapes)
     return decide(Operation(operation_type, tuple(inputs), outputs, num_rows, attributes))
 
 

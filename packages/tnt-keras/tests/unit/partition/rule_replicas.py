@@ -16,7 +16,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from tnt_keras.partition.operations import Attributes, attribute, attributes_of, create
-from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of
+from tnt_keras.partition.rules.registry import Decision, Operation, entry_of
 from tnt_keras.partition.value import (
     HANDLE,
     REPLICATED,
@@ -170,7 +170,9 @@ def _run_whole(
     fed = {f: a for f, a, k in zip(feeds, arrays, known, strict=True) if not k}
     with _session(graph) as session:
         whole = session.run(list(op.outputs), fed)
-    outputs = tuple(Output(_shape(o, w), o.dtype) for w, o in zip(whole, op.outputs, strict=True))
+    outputs = tuple(
+        Value(REPLICATED, _shape(o, w), o.dtype) for w, o in zip(whole, op.outputs, strict=True)
+    )
     attributes = Attributes(attributes_of(graph)[op.name])
     operation = Operation(op.type, tuple(i.value for i in inputs), outputs, num_rows, attributes)
     return operation, inputs, whole

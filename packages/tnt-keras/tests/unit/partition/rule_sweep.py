@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 from rule_replicas import all_rows_placements, assert_rule, decide
 
-from tnt_keras.partition.rules.registry import Decision, Operation, Output, entry_of, ruled_types
+from tnt_keras.partition.rules.registry import Decision, Operation, entry_of, ruled_types
 from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Value
 
 SIZES = [(1, 1), (2, 1), (2, 2), (3, 2), (5, 2), (4, 3), (7, 3), (5, 4), (6, 5)]
@@ -90,5 +90,5 @@ def decision(
     values = tuple(
         Value(placement, shape, dtype, known.get(i)) for i, (shape, placement) in enumerate(inputs)
     )
-    made = tuple(Output(shape, dtype) for shape in outputs)
+    made = tuple(Value(REPLICATED, shape, dtype) for shape in outputs)
     return decide(Operation(operation_type, values, made, num_rows, attributes))

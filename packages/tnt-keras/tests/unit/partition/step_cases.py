@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pytest
 import tensorflow as tf
+from cases import cases
 
 Array = np.ndarray[Any, Any]
 Maker = Callable[[np.random.Generator, int], Array]
@@ -72,6 +74,20 @@ class StepCase:
             return values, loss, gradients
 
         return step
+
+
+def in_groups(argument: str, kinds: Mapping[str, Callable[..., Any]]) -> pytest.MarkDecorator:
+    """Parametrize by functions of weights and a batch: some in one graph, in the long run each."""
+    names = list(kinds)
+    groups = [names[begin : begin + 6] for begin in range(0, len(names), 6)]
+
+    def of_names(names: Sequence[str]) -> Any:
+        functions = [kinds[name] for name in names]
+        return pytest.param(
+            lambda w, x: [function(w, x) for function in functions], id=", ".join(names)
+        )
+
+    return cases(argument, map(of_names, groups), thorough=[of_names([name]) for name in names])
 
 
 def loss_of(values: Any) -> tf.Tensor:

@@ -342,7 +342,7 @@ def bits(w: Any, x: Any, label: Any) -> Any:
         x @ w, tf.bitwise.bitwise_and(label, 3), tf.bitwise.left_shift(label, 2),
         tf.bitcast(x, tf.int32),
         tf.bitcast(tf.cast(label, "int64"), tf.int32), tf.cast(label, "uint8") + 1,
-        tf.cast(label, "bool"), tf.math.floormod(label, 3),
+        tf.cast(label, "bool") | (label > 1), tf.math.ceil(x), tf.math.floormod(label, 3),
         tf.math.floordiv(label, 2), label / 2,
         tf.math.bincount(label, axis=-1, minlength=4, maxlength=4),
     )  # fmt: skip

@@ -13,7 +13,7 @@ from census_values import VECTORS
 from packaging.version import Version
 
 from tnt_keras.partition import rules  # noqa: F401 - fills the table
-from tnt_keras.partition.lists import LIST_TYPES
+from tnt_keras.partition.lists import LIST_RULES
 from tnt_keras.partition.random_ops import DTYPES_OF_DRAWS
 from tnt_keras.partition.rules.registry import ruled_types
 
@@ -30,7 +30,7 @@ def without_rule() -> dict[str, str]:
 
 
 def types_with_rule() -> frozenset[str]:
-    return ruled_types() | LIST_TYPES | frozenset(DTYPES_OF_DRAWS)
+    return ruled_types() | LIST_RULES.keys() | frozenset(DTYPES_OF_DRAWS)
 
 
 def test_operation_types_of_keras_have_a_rule_or_a_reason() -> None:

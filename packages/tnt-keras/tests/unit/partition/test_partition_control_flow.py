@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 import tensorflow as tf
 from cases import cases
-from step_cases import loss_of
+from step_cases import in_groups, loss_of
 from step_replicas import OneProcess, StepInReplicas, assert_equal, assert_replicas, gathered
 
 from tnt_keras.partition import REPLICATED, Input, Replicas, Sharded, build, trace
@@ -30,7 +29,7 @@ def training(function: Any, weights: tf.Variable) -> Any:
             values = function(weights, *batch)
             loss = loss_of(values)
         gradients = tape.gradient(loss, [weights, *batch], unconnected_gradients="zero")
-        weights.assign_sub(0.1 * gradients[0])
+        weights.assign_sub(0.02 * gradients[0])
         return values, loss, gradients
 
     return step
@@ -312,9 +311,9 @@ LOOPS: dict[str, Any] = {
 
 
 @of_all_replicas
-@pytest.mark.parametrize("kind", LOOPS)
-def test_a_loop_with(kind: str, replicas: int) -> None:
-    assert_trains(LOOPS[kind], *BATCHES[::2], replicas=(replicas,), rtol=2e-4)
+@in_groups("function", LOOPS)
+def test_a_loop_with(function: Any, replicas: int) -> None:
+    assert_trains(function, *BATCHES[::2], replicas=(replicas,), rtol=2e-4)
 
 
 LISTS: dict[str, Any] = {
@@ -385,9 +384,9 @@ LISTS: dict[str, Any] = {
 
 
 @of_all_replicas
-@pytest.mark.parametrize("kind", LISTS)
-def test_a_list_with(kind: str, replicas: int) -> None:
-    assert_trains(LISTS[kind], *BATCHES[::2], replicas=(replicas,))
+@in_groups("function", LISTS)
+def test_a_list_with(function: Any, replicas: int) -> None:
+    assert_trains(function, *BATCHES[::2], replicas=(replicas,))
 
 
 def test_an_element_that_was_never_set_is_zero_whatever_others_are() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import keras
 import numpy as np
-import pytest
 import tensorflow as tf
+from cases import cases
 from step_replicas import StepInReplicas, all_steps, assert_replicas
 
 from tnt_keras.partition import REPLICATED, Sharded
@@ -144,7 +144,7 @@ NETWORKS: dict[str, Network] = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@cases("name", ["bag", "merged", "sparse"], thorough=NETWORKS)
 def test_what_becomes_dense_has_rows_from_then_on(name: str) -> None:
     traced = trained(NETWORKS[name], *(batch(seed) for seed in range(4)), batch(4, 1, 2))
     assert REPLICATED not in products(traced)
@@ -152,7 +152,7 @@ def test_what_becomes_dense_has_rows_from_then_on(name: str) -> None:
     assert any(isinstance(s, Cut) for b in traced.built.values() for s in all_steps(b.plan))
 
 
-@pytest.mark.parametrize("name", ["bag", "merged", "sparse"])
+@cases("name", ["bag"], thorough=["merged", "sparse"])
 def test_a_batch_may_have_no_values_at_all(name: str) -> None:
     trained(NETWORKS[name], batch(0), batch(1, 0, 1), replicas=(2,))
 
@@ -192,7 +192,7 @@ def test_a_size_that_is_that_of_the_batch_by_chance_does_no_harm() -> None:
     trained(network, *(batch(seed) for seed in range(3)))
 
 
-@pytest.mark.parametrize("split", ["whitespace", "character"])
+@cases("split", ["whitespace"], thorough=["character"])
 def test_texts_that_the_step_splits_into_words_become_rows(split: str) -> None:
     texts = np.array([["the cat sat"], ["a dog"], [""], ["the dog and a cat"], ["on"], ["sat on"]])
     words = keras.layers.TextVectorization(split=split, output_sequence_length=4)

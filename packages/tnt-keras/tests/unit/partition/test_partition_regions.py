@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from cases import cases
 from step_cases import loss_of
 from step_replicas import StepInReplicas, all_steps, assert_equal, assert_replicas
 
@@ -150,7 +151,11 @@ LOSSES: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@cases(
+    "kind",
+    ["of a total", "of statistics", "of extremes", "of one row", "of two layers"],
+    thorough=LOSSES,
+)
 def test_a_region_and_its_gradient_see_the_rows_of_a_replica_in_a_loss(kind: str) -> None:
     weights = tf.Variable(rows(3, 3))
     assert_as_by_hand(training(LOSSES[kind], weights), [rows(7, 3)], variables=[weights])
@@ -172,7 +177,7 @@ VIEWS: dict[str, Function] = {
 }
 
 
-@pytest.mark.parametrize("kind", VIEWS)
+@cases("kind", ["split", "reshaped"], thorough=VIEWS)
 def test_two_joined_views_of_a_batch_stay_in_their_places(kind: str) -> None:
     weights = tf.Variable(rows(3, 3))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import steps_of_batches
 import steps_of_data
 import steps_of_loops
@@ -16,10 +15,39 @@ STEPS = {
     for name, case in module.STEPS.items()
 }
 
+_SHORT = """
+a_branch_in_a_loop a_list_split_and_scattered a_list_that_grows a_loop_in_a_branch
+a_loop_in_a_loop_with_totals a_loop_over_all_pairs_of_rows best_rows_and_best_features
+branches_of_other_sizes clipped_by_norms columns_repeated complex_totals
+computed_again_for_the_gradient counts_and_histograms cumulated_over_rows_and_over_features
+determinants_and_inverses_of_the_batch diagonals_of_the_batch_by_einsum doubles
+elements_picked_by_coordinates forward_over_backward hard_triplets losses_chosen_by_conditions
+matrices_of_each_row mean_over_masked_rows nearest_learned_row numbers_that_are_not_finite
+one_of_four_branches ones_zeros_and_fills_like_rows own_gradient_with_totals penalty_on_gradients
+ranked_pairs roots_and_logarithms_of_means rows_as_filters_and_as_channels
+rows_dealt_into_two_heaps_and_stitched rows_mixed_with_features_by_a_reshape rows_on_diagonals
+rows_padded_by_mirrors rows_padded_with_rows rows_scattered_into_slots rows_scattered_over_weights
+rows_where_something_holds scanned_over_rows segments_of_rows sequences_reversed_by_their_lengths
+slices_of_all_rows_in_disguise softmax_over_rows_and_over_features
+sorted_over_rows_and_over_features space_moved_into_rows spectra_of_rows_and_of_the_batch
+spread_of_the_batch steps_of_time_read_from_a_list three_blocks_split_unevenly
+time_merged_into_rows_and_back totals_of_every_kind totals_of_whole_numbers
+totals_through_what_is_not_linear transposed_twice_and_reversed triangles_of_the_batch
+truths_about_the_batch unique_labels_and_means_of_their_rows
+vectorized_over_rows_with_the_batch_inside views_joined_and_compared_with_each_other
+views_joined_and_parted views_joined_in_turn weights_picked_by_the_row whitened
+"""
+SHORT = frozenset({*_SHORT.split(), *steps_of_data.STEPS})
+"""Steps of the short run.
+
+They have every type of operation on rows or totals that all steps have, and of those for which rows
+are gathered; each kind of loop, branch, list, function and derivative; and what nothing else does.
+"""
+
 
 # One row in some replicas, as many rows as other axes have; uneven ones; even ones; a row in each.
 @cases("rows_and_replicas", [(4, 3)], thorough=[(5, 2), (6, 3), (5, 5)], ids=str)
-@pytest.mark.parametrize("name", STEPS)
+@cases("name", [name for name in STEPS if name in SHORT], thorough=STEPS)
 def test_a_step_in_replicas_is_that_of_the_whole_batch(
     name: str, rows_and_replicas: tuple[int, int]
 ) -> None:

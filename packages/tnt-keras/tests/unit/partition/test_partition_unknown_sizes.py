@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import cases
-from step_cases import loss_of
+from step_cases import in_groups, loss_of
 from step_replicas import StepInReplicas, assert_replicas, exchanged, gathered
 
 LENGTHS = (4, 1, 5, 12, 13, 6, 7)
@@ -37,7 +37,7 @@ def assert_for_all_lengths(
             values = tf.nest.map_structure(tf.convert_to_tensor, function(weights, x))
             loss = loss_of(values)
         gradients = tape.gradient(loss, [weights, x], unconnected_gradients="zero")
-        weights.assign_sub(0.1 * gradients[0])
+        weights.assign_sub(0.02 * gradients[0])
         return values, loss, gradients
 
     batches = [[rows(num_rows, t, width)] for t in LENGTHS]
@@ -90,11 +90,11 @@ NUMBERS_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 
 
 @of_all_replicas
-@pytest.mark.parametrize("kind", NUMBERS_OF_LENGTHS)
+@in_groups("function", NUMBERS_OF_LENGTHS)
 def test_a_number_that_depends_on_a_length_is_none_of_the_first_batch(
-    kind: str, rows_and_replicas: tuple[int, int]
+    function: Any, rows_and_replicas: tuple[int, int]
 ) -> None:
-    assert_for_all_lengths(NUMBERS_OF_LENGTHS[kind], rows_and_replicas)
+    assert_for_all_lengths(function, rows_and_replicas)
 
 
 SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
@@ -152,11 +152,11 @@ SHAPES_OF_LENGTHS: dict[str, Callable[..., Any]] = {
 
 
 @of_all_replicas
-@pytest.mark.parametrize("kind", SHAPES_OF_LENGTHS)
+@in_groups("function", SHAPES_OF_LENGTHS)
 def test_values_with_a_length_keep_it_in_replicas(
-    kind: str, rows_and_replicas: tuple[int, int]
+    function: Any, rows_and_replicas: tuple[int, int]
 ) -> None:
-    assert_for_all_lengths(SHAPES_OF_LENGTHS[kind], rows_and_replicas)
+    assert_for_all_lengths(function, rows_and_replicas)
 
 
 def test_a_table_of_positions_as_long_as_the_batch_gathers_nothing() -> None:
@@ -254,11 +254,11 @@ LOOPS_OVER_LENGTHS: dict[str, Callable[..., Any]] = {
 
 
 @of_all_replicas
-@pytest.mark.parametrize("kind", LOOPS_OVER_LENGTHS)
+@in_groups("function", LOOPS_OVER_LENGTHS)
 def test_loops_run_over_the_length_of_each_batch(
-    kind: str, rows_and_replicas: tuple[int, int]
+    function: Any, rows_and_replicas: tuple[int, int]
 ) -> None:
-    assert_for_all_lengths(LOOPS_OVER_LENGTHS[kind], rows_and_replicas)
+    assert_for_all_lengths(function, rows_and_replicas)
 
 
 @pytest.mark.parametrize("with_example", [False, True])
@@ -486,9 +486,8 @@ def assert_no_more_is_exchanged(
 
 @cases(
     "name",
-    ("tagger", "images"),
-    # The Transformer's lengths are also unknown in test_partition_unknown_rows.
-    thorough=("transformer", "bidirectional", "convolutions", "attentions"),
+    ["images"],
+    thorough=("tagger", "transformer", "bidirectional", "convolutions", "attentions"),
 )
 def test_models_exchange_no_more_for_unknown_lengths_than_for_known_ones(name: str) -> None:
     keras.utils.set_random_seed(1)

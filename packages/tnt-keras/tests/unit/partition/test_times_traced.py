@@ -6,22 +6,23 @@ import pytest
 import tensorflow as tf
 from fit_replicas import in_replicas
 
+from tnt_keras.exchange.step_exchange import StepChannels
 from tnt_keras.partition import trace
-from tnt_keras.step import traced_steps
 from tnt_keras.step.batch import cut
 from tnt_keras.step.owner import StepOwner, default_options
 from tnt_keras.step.partitioned_steps import PartitionedSteps
-from tnt_keras.step.traced_steps import CheckedExchange
 
 
 def test_the_graph_of_a_partition_is_made_once(monkeypatch):
     made = []
 
+    plain = StepChannels.new_exchange
+
     def counted(*arguments):
         made.append(arguments)
-        return CheckedExchange(*arguments)
+        return plain(*arguments)
 
-    monkeypatch.setattr(traced_steps, "CheckedExchange", counted)
+    monkeypatch.setattr(StepChannels, "new_exchange", counted)
     steps = PartitionedSteps(
         "step", lambda batch: tf.reduce_sum(batch), StepOwner(default_options())
     )

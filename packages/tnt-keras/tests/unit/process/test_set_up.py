@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tnt_keras.process import output, set_up
+from tnt_keras.process import framework, rank
 from tnt_keras.process.environment import Settings
-from tnt_keras.process.grammar import warnings_of_unknown
-from tnt_keras.process.output import set_up_logging
-from tnt_keras.process.set_up import check_devices
-from tnt_keras.process.variables import ALL_NAMES
+from tnt_keras.process.framework import check_devices
+from tnt_keras.process.rank import set_up_logging
+from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
 
 
 @pytest.fixture
@@ -42,7 +41,7 @@ def test_loggers_get_a_level_and_one_handler(loggers: list[logging.Logger]) -> N
 def test_other_ranks_log_errors_only(
     loggers: list[logging.Logger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(output, "is_master_rank", lambda: False)
+    monkeypatch.setattr(rank, "is_master_rank", lambda: False)
     set_up_logging(Settings(log_level="DEBUG"))
     assert [logger.level for logger in loggers] == [logging.ERROR] * 2
 
@@ -93,7 +92,7 @@ def test_several_ranks_with_gpus_are_told_how_gradients_travel(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
-    monkeypatch.setattr(set_up, "get_size", lambda: size)
+    monkeypatch.setattr(framework, "get_size", lambda: size)
     check_devices(Settings(gpus_per_node=gpus_per_node))
     assert (
         any("through the memory of the host" in message for message in caplog.messages) == is_said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import logging
 import pathlib
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cases import cases
+from classifiers import compiled, restarted
 
 import tnt_keras
 
@@ -37,13 +39,29 @@ class _EverySecondEpoch(keras.callbacks.BackupAndRestore):
             super().on_epoch_end(epoch, logs)
 
 
-def _model(units: int = 3, **compile_arguments: Any) -> Any:
-    keras.utils.set_random_seed(3)
-    layers = [keras.layers.Dense(units, "relu"), keras.layers.Dropout(0.5), keras.layers.Dense(1)]
-    model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), *layers]))
-    model.compile("adam", "mse", **compile_arguments)
-    model.optimizer.build(model.trainable_variables)  # a step that does so is traced twice
-    return model
+@functools.cache
+def _maker(units: int, steps_per_execution: int) -> Any:
+    def make(distributed: bool) -> Any:
+        keras.utils.set_random_seed(3)
+        layers = [keras.layers.Dense(units, "relu"), keras.layers.Dropout(0.5)]
+        model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(1)])
+        arguments = {"optimizer": "adam", "loss": "mse", "steps_per_execution": steps_per_execution}
+        return compiled(model, distributed, arguments)
+
+    return make
+
+
+def _model(units: int = 3, steps_per_execution: int = 1) -> Any:
+    """A model as at the begin of a process; one object for all tests."""
+    return restarted(_maker(units, steps_per_execution), True)
+
+
+@functools.cache
+def _undisturbed(epochs: int = 3) -> tuple[dict[str, Any], list[np.ndarray]]:
+    """The history and the weights of a training without backup. Call it before `_model`."""
+    model = _model()
+    history = model.fit(X, Y, batch_size=4, epochs=epochs, verbose=0)
+    return history.history, model.get_weights()
 
 
 def _fit(model: Any, backup: Any, *others: Any, epochs: int = 3, **arguments: Any) -> Any:
@@ -64,25 +82,25 @@ def _interrupt(model: Any, backup: Any, step: int) -> None:
 def test_the_next_fit_goes_on_with_the_same_bits(
     cls: Any, save_freq: Any, tmp_path: pathlib.Path
 ) -> None:
-    whole, model = _model(), _model()
-    expected = _fit(whole, cls(tmp_path / "a", save_freq))
-    _interrupt(model, cls(tmp_path / "b", save_freq), 7)
-    assert (tmp_path / "b" / LATEST).exists()
-    actual = _fit(model, cls(tmp_path / "b", save_freq))
-    assert actual.history == expected.history
+    expected, weights = _undisturbed()
+    model, folder = _model(), tmp_path / "new"
+    _interrupt(model, cls(folder, save_freq), 7)
+    assert (folder / LATEST).exists()
+    actual = _fit(model, cls(folder, save_freq))
+    assert actual.history == expected
     assert actual.epoch == [0, 1, 2]
-    for one, other in zip(model.get_weights(), whole.get_weights(), strict=True):
+    for one, other in zip(model.get_weights(), weights, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert not (tmp_path / "b").exists()
+    assert not folder.exists()
 
 
 def test_a_backup_that_is_kept_lets_a_longer_fit_go_on(tmp_path: pathlib.Path) -> None:
-    model, whole = _model(), _model()
-    _fit(model, keras.callbacks.BackupAndRestore(tmp_path / "a", delete_checkpoint=False))
-    history = _fit(model, keras.callbacks.BackupAndRestore(tmp_path / "a"), epochs=5)
-    expected = _fit(whole, keras.callbacks.BackupAndRestore(tmp_path / "b"), epochs=5)
-    assert history.history == expected.history
-    assert not (tmp_path / "a").exists()
+    expected, _ = _undisturbed(epochs=5)
+    model = _model()
+    _fit(model, keras.callbacks.BackupAndRestore(tmp_path, delete_checkpoint=False))
+    history = _fit(model, keras.callbacks.BackupAndRestore(tmp_path), epochs=5)
+    assert history.history == expected
+    assert not tmp_path.exists()
 
 
 def test_a_backup_from_beyond_the_last_epoch_is_kept(
@@ -119,14 +137,14 @@ def test_a_damaged_backup_is_an_error(tmp_path: pathlib.Path) -> None:
 def test_a_damaged_backup_falls_back_to_the_one_before(
     tmp_path: pathlib.Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    whole, model = _model(), _model()
-    expected = _fit(whole, keras.callbacks.BackupAndRestore(tmp_path / "a"))
-    _interrupt(model, keras.callbacks.BackupAndRestore(tmp_path / "b", 2, True), 7)
-    (tmp_path / "b" / LATEST).write_bytes((tmp_path / "b" / LATEST).read_bytes()[:999])
+    expected, _ = _undisturbed()
+    model, latest = _model(), tmp_path / LATEST
+    _interrupt(model, keras.callbacks.BackupAndRestore(tmp_path, 2, True), 7)
+    latest.write_bytes(latest.read_bytes()[:999])
     with caplog.at_level(logging.WARNING):
-        actual = _fit(model, keras.callbacks.BackupAndRestore(tmp_path / "b", 2, True))
+        actual = _fit(model, keras.callbacks.BackupAndRestore(tmp_path, 2, True))
     assert PREVIOUS in caplog.text
-    assert actual.history == expected.history
+    assert actual.history == expected
 
 
 def test_a_backup_of_plain_keras_is_an_error(tmp_path: pathlib.Path) -> None:

@@ -80,13 +80,13 @@ def signature(nodes: int, edges: int, *, is_exact: bool) -> Signature:
 
 def test_other_rows_that_are_as_many_as_the_samples_by_chance_are_another_kind() -> None:
     equal, others = signature(6, 6, is_exact=False), signature(6, 9, is_exact=False)
-    assert equal.kinds != others.kinds
-    assert others.kinds == signature(6, 4, is_exact=False).kinds
+    assert equal.kind != others.kind
+    assert others.kind == signature(6, 4, is_exact=False).kind
 
 
 def test_numbers_of_other_rows_are_sizes_where_a_signature_is_exact_or_they_are_one() -> None:
     def sizes(edges: int, is_exact: bool) -> Any:
-        return signature(6, edges, is_exact=is_exact).sizes(with_rows=False)
+        return signature(6, edges, is_exact=is_exact).sizes
 
     assert [sizes(e, True) for e in (9, 4)] == [(None, 2, 9, 1, None), (None, 2, 4, 1, None)]
     assert [sizes(e, False) for e in (9, 4)] == [(None, 2, None, 1, None)] * 2

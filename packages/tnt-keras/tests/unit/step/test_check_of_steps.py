@@ -13,8 +13,8 @@ import tensorflow as tf
 from tnt_keras.partition import Input, Replicas, Sharded, build, trace
 from tnt_keras.partition.reshard import NoExchange, Request
 from tnt_keras.partition.rules import registry
-from tnt_keras.step.check import compare_with_serial, why_not_compared
 from tnt_keras.step.owner import StepOptions
+from tnt_keras.step.reports import compare_with_serial, why_not_compared
 
 X = np.random.default_rng(0).normal(size=(5, 3)).astype("float32")
 

@@ -7,7 +7,7 @@ import warnings
 import keras
 import pytest
 
-from tnt_keras.step.replicas import require_same_layers
+from tnt_keras.step.settings import require_same_layers
 
 
 def _warn() -> None:

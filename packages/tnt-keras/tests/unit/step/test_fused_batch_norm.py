@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,18 @@ def assert_equal(actual: list[np.ndarray], expected: list[np.ndarray], bound: fl
         np.testing.assert_allclose(own, wanted, rtol=0, atol=atol)
 
 
-@pytest.mark.parametrize("dtype", ROUNDING)
-@pytest.mark.parametrize("axis", [-1, 3, 1])
-@pytest.mark.parametrize("options", [{}, {"center": False}, {"scale": False, "momentum": 0.3}])
+OPTIONS: list[dict[str, Any]] = [{}, {"center": False}, {"scale": False, "momentum": 0.3}]
+
+
+@cases(
+    ("dtype", "axis", "options"),
+    [
+        *((dtype, -1, {}) for dtype in ROUNDING),
+        *(("float32", axis, OPTIONS[1]) for axis in (3, 1)),
+        ("mixed_bfloat16", 1, OPTIONS[2]),
+    ],
+    thorough=itertools.product(ROUNDING, [-1, 3, 1], OPTIONS),
+)
 def test_images_get_the_result_of_keras(dtype: str, axis: int, options: dict[str, Any]) -> None:
     layer = layer_of(axis=axis, dtype=dtype, **options)
     other = layer_of(layer, axis=axis, dtype=dtype, **options)

@@ -6,7 +6,7 @@ import gc
 
 import keras
 
-from tnt_keras.step.own_loops import notice_own_loops
+from tnt_keras.step.owner import notice_own_loops
 
 
 def test_optimizers_are_those_of_keras_when_the_last_distributed_model_is_gone() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from tnt_keras.partition import Exchanged, Explanation
 from tnt_keras.process.environment import Settings
-from tnt_keras.step import report
+from tnt_keras.step import reports
 from tnt_keras.step.batch_norm_region import Normalisations
-from tnt_keras.step.report import StepReport
+from tnt_keras.step.reports import StepReport
 
 GRADIENT = Exchanged("sum", "kernel", "train.py:7", 4_000_000, True, False, 1)
 LOSS = Exchanged("sum", "loss", "train.py:7", 4, False, False, 1)
@@ -33,7 +33,7 @@ def told(
 
 @pytest.fixture(autouse=True)
 def _of_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "get_size", lambda: 2)
+    monkeypatch.setattr(reports, "get_size", lambda: 2)
 
 
 def test_one_line_tells_what_is_exchanged(caplog: pytest.LogCaptureFixture) -> None:
@@ -110,7 +110,7 @@ def test_the_table_is_printed_if_it_is_asked_for(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(report, "settings", lambda: Settings(explains_steps=is_wanted))
+    monkeypatch.setattr(reports, "settings", lambda: Settings(explains_steps=is_wanted))
     [(_, line)] = told(caplog)
     printed = capsys.readouterr().out.splitlines()
     assert printed[:1] == ([line] if is_wanted else [])

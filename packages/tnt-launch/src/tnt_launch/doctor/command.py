@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import selectors
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tnt_launch.doctor.facts import Fact, collect_facts
 from tnt_launch.doctor.host_checks import HostChecks
 from tnt_launch.doctor.network_checks import (
     check_equality,
@@ -19,21 +19,19 @@ from tnt_launch.doctor.network_checks import (
     check_unmeasured,
     check_unreached,
 )
-from tnt_launch.doctor.processes import Fact, Processes
 from tnt_launch.doctor.report import Finding, Report, Screen
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.launch import plan_on_hosts
 from tnt_launch.hosts.ssh import SshCluster
+from tnt_launch.planning.command_line import hosts_of, read_number_of_ranks, settings_of
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, own_version
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.options import hosts_of, read_number_of_ranks, settings_of
-from tnt_launch.planning.parser import Parser, add_host_options, add_number_of_ranks
+from tnt_launch.planning.options import make_doctor_parser
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, read_settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, working_folder
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
-from tnt_launch.running.agent import Hosts, ThisHost
 
 HOST_S = 300.0  # time for all checks of a host, each of which has a deadline of its own
 NETWORK_S = 180.0  # time for all measurements between hosts
@@ -43,21 +41,6 @@ _LEAST_RANKS = 2
 _HOST = "tarantella.doctor.host"
 _LINKS = "tarantella.doctor.links"
 _NO_MODULE = "No module named"
-
-
-def make_doctor_parser() -> Parser:
-    """Build the parser of the options of `tarantella doctor`. Pure."""
-    parser = Parser(
-        prog="tarantella doctor",
-        description="Check this host, or the hosts of a job and the network between them: a line "
-        "for each check, and what to do about each problem. The exit code is 1 if there is one.",
-        allow_abbrev=False,
-    )
-    add_number_of_ranks(
-        parser, "ranks that a job is to have on each host; tests run with as many (default: 2)"
-    )
-    add_host_options(parser)
-    return parser
 
 
 def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
@@ -92,8 +75,7 @@ def run_doctor(arguments: Sequence[str]) -> int:
 
 def _check_this_host(spec: LaunchSpec, settings: Settings, report: Report) -> None:
     plan = plan_checks(spec, [(os.uname().nodename, working_folder())])
-    with selectors.PollSelector() as selector:
-        check_hosts(plan, ThisHost(selector), [_checks_of(spec, settings)], report)
+    check_hosts(plan, None, [_checks_of(spec, settings)], report)
 
 
 def _check_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> None:
@@ -189,7 +171,7 @@ def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts]) -> LaunchPlan:
 
 
 def check_hosts(
-    plan: LaunchPlan, hosts: Hosts, checks: Sequence[HostChecks], report: Report
+    plan: LaunchPlan, hosts: SshCluster | None, checks: Sequence[HostChecks], report: Report
 ) -> None:
     """Run a plan of `plan_checks` and report what is found, in a section for each host."""
     sections = [report.begin(f"host {host.host}") for host in plan.hosts]
@@ -208,7 +190,7 @@ def check_hosts(
             seconds = time.monotonic() - begin_s
             report.progress(section, f"{host.checking or 'starting'} ({seconds:.0f} s)")
 
-    Processes(plan, hosts, take, end, wait).run(HOST_S)
+    collect_facts(plan, hosts, take, end, wait, HOST_S)
 
 
 def failure_of_start(check: HostChecks, why: str) -> Iterable[Finding]:
@@ -228,7 +210,7 @@ def failure_of_start(check: HostChecks, why: str) -> Iterable[Finding]:
 def check_network(
     spec: LaunchSpec,
     reports: Sequence[HostFacts],
-    hosts: Hosts,
+    hosts: SshCluster,
     checks: Sequence[HostChecks],
     report: Report,
 ) -> None:
@@ -251,7 +233,7 @@ def check_network(
 
 
 def _measure(
-    plan: LaunchPlan, hosts: Hosts, names: Sequence[str], section: int, report: Report
+    plan: LaunchPlan, hosts: SshCluster, names: Sequence[str], section: int, report: Report
 ) -> None:
     links: list[Mapping[str, Any]] = []
     failures: list[str] = []
@@ -275,7 +257,7 @@ def _measure(
     def wait() -> None:
         report.progress(section, checking)
 
-    Processes(plan, hosts, take, end, wait).run(NETWORK_S)
+    collect_facts(plan, hosts, take, end, wait, NETWORK_S)
     fastest = max((link["bytes_per_s"] for link in links), default=0.0)
     report.add(section, [check_link(names, link, fastest) for link in links])
     # What is told first is nearest to the cause: others lose a rank because of it.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tnt_launch.doctor.processes import Fact
+from tnt_launch.doctor.facts import Fact
 from tnt_launch.doctor.report import Finding, Status
 from tnt_launch.errors import LaunchError
 from tnt_launch.numbers import bytes_text, counted, rate_text, seconds_text
@@ -164,9 +164,7 @@ def check_gpus(
         seen = f"{counted(gpus, 'GPU')} found, of which TensorFlow sees {tensorflow['gpus']}"
         if not tensorflow["is_built_for_gpus"]:
             text = f"{seen}: it was built for CPUs alone"
-            remedy = (
-                "Install the package tensorflow in the place of tensorflow-cpu, or give --no-gpu."
-            )
+            remedy = "Install the package tensorflow instead of tensorflow-cpu, or give --no-gpu."
             return Finding("problem", "GPUs", text, remedy)
         remedy = (
             'Install the libraries of its GPUs with `pip install "tensorflow[and-cuda]"`, check '

@@ -14,10 +14,9 @@ from types import FrameType
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.call_folder import CallFolder
-from tnt_launch.output.report import RankEnd
 from tnt_launch.planning.plan import plan_on_this_host
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.running.execute import JobEnd, run_job
+from tnt_launch.running.execute import run_job
 
 PR_SET_PDEATHSIG = 1
 
@@ -80,22 +79,10 @@ def _run(order: Order) -> Outcome:
     except LaunchError as error:
         return Outcome(0, None, str(error))
     folder = CallFolder(order.folder)
-    ends = [_as_the_function_ended(end, folder) for end in end.ends]
-    end = JobEnd(tuple(sorted(ends, key=lambda end: end.time_s)), end.interrupted_by)
+    raised = {rank.rank: folder.read_error(rank.rank) for rank in plan.ranks}
+    # Ranks end as their functions do, which do not wait for threads.
+    end = end.with_errors(
+        {rank: (error.time_s, error.traceback) for rank, error in raised.items() if error}
+    )
     cause = end.cause
     return Outcome(len(plan.ranks), None if cause is None else cause.rank, end.report(plan))
-
-
-def _as_the_function_ended(end: RankEnd, folder: CallFolder) -> RankEnd:
-    """Return the end of a rank as that of its function, which does not wait for threads."""
-    error = folder.read_error(end.rank)
-    if error is None:
-        return end
-    code = end.exit_code if end.exit_code > 0 else 1
-    return replace(
-        end,
-        exit_code=code,
-        time_s=error.time_s,
-        was_ended=False,
-        stderr=error.traceback,
-    )

@@ -42,7 +42,7 @@ class Relay(contextlib.AbstractContextManager["Relay"]):
         self._selector.close()
 
     def mute(self) -> None:
-        """Write nothing any more, but go on reading."""
+        """Write nothing more, but go on reading."""
         self._is_muted = True
 
     def advance(self) -> None:

@@ -32,7 +32,7 @@ class _Child:
 class Children:
     """Start agents, send them frames, take theirs. Not thread-safe."""
 
-    # Frames for a host that is no child itself go to the child that was assigned to it.
+    # Frames for a host that is not a child itself go to the child that was assigned to it.
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Children:
         self._routes[node] = child
 
     def forget(self, node: int) -> None:
-        """Send `node` no frames any more."""
+        """Send `node` no more frames."""
         self._routes.pop(node, None)
 
     def send(self, frame: Frame) -> None:

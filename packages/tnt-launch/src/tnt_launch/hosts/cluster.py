@@ -94,11 +94,11 @@ class Cluster(ABC):
         for node, host_plan in enumerate(plan.hosts):
             if node == self.here:
                 is_direct = is_rank_0_direct and node == 0
-                local = LocalAgent(host_plan, self.selector, listener, is_direct, plan.name)
-                agents.append(local)
+                job = plan.job_id, plan.script
+                agents.append(LocalAgent(host_plan, self.selector, listener, is_direct, *job))
             else:
                 self._agents[node] = RemoteAgent(
-                    node, host_plan, listener, plan.name, self._children.send, self.shares_secret
+                    node, plan, listener, self._children.send, self.shares_secret
                 )
                 agents.append(self._agents[node])
         return agents

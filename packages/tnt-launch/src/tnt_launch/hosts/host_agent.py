@@ -21,7 +21,6 @@ from tnt_launch.hosts.remote_agent import LOST
 from tnt_launch.log import HANDLER, configure_logging, write_to_stderr
 from tnt_launch.output.files import Stream
 from tnt_launch.planning.host_facts import inspect_addresses, inspect_host, own_version
-from tnt_launch.planning.plan import JobName
 from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
@@ -93,11 +92,10 @@ class HostAgent:
         self._tell_failures()
 
     def _tell_failures(self) -> None:
-        for rank, failure in () if self._local is None else self._local.failures():
+        for rank, entry in self._local.failed().items() if self._local is not None else ():
             if rank not in self._failed:
                 self._failed.add(rank)
-                fields = to_fields(Entry(failure=failure), time.monotonic())
-                self._tell("failure", rank=rank, told=fields)
+                self._tell("failure", rank=rank, told=to_fields(entry, time.monotonic()))
 
     def _take(self, frame: Frame) -> None:
         if self._node is None:  # the first frame greets this host
@@ -122,10 +120,10 @@ class HostAgent:
         for node, name in hosts:
             self._children.start(node, [*ssh, name, command])
 
-    def _do_start(self, plan: Mapping[str, Any], job: Mapping[str, str]) -> None:
+    def _do_start(self, plan: Mapping[str, Any], job_id: str, script: str) -> None:
         try:
             host_plan = host_plan_from_json(plan)
-            self._local = LocalAgent(host_plan, self._selector, self, False, JobName(**job))
+            self._local = LocalAgent(host_plan, self._selector, self, False, job_id, script)
             self._local.start()
         except (LaunchError, OSError) as error:
             self._tell("failed", why=str(error))

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Frame
 from tnt_launch.log import HANDLER
-from tnt_launch.output.failure import Failure
-from tnt_launch.planning.plan import HostPlan, JobName
+from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.plan_text import host_plan_to_json
 from tnt_launch.running.agent import Agent, Listener
 from tnt_launch.running.board import Entry, from_fields
@@ -24,19 +22,19 @@ class RemoteAgent(Agent):
     def __init__(
         self,
         node: int,
-        plan: HostPlan,
+        plan: LaunchPlan,
         listener: Listener,
-        job: JobName,
         send: Callable[[Frame], None],
         is_secret_known: bool,
     ) -> None:
-        self.has_ended = False  # its host has nothing of the job any more, or is lost
-        self._node, self._plan, self._listener = node, plan, listener
-        self._job, self._send = job, send
+        self.has_ended = False  # nothing of the job is left on its host, or that is lost
+        self._node, self._plan, self._listener = node, plan.hosts[node], listener
+        self._job = {"job_id": plan.job_id, "script": plan.script}
+        self._send = send
         self._is_secret_known = is_secret_known
         self._pids: dict[int, int] = {}
-        self._running = {rank.rank: False for rank in plan.ranks}
-        self._told: dict[int, Entry] = {}
+        self._running = {rank.rank: False for rank in self._plan.ranks}
+        self._failed: dict[int, Entry] = {}
         self._is_reading = True
 
     def start(self) -> None:
@@ -44,7 +42,7 @@ class RemoteAgent(Agent):
         self._tell(
             "start",
             plan=host_plan_to_json(self._plan, self._is_secret_known),
-            job=asdict(self._job),
+            **self._job,
         )
 
     def send_signal(self, number: int) -> None:
@@ -61,10 +59,9 @@ class RemoteAgent(Agent):
         """Return the ranks that have not ended, and whether each was stopped when last seen."""
         return dict(self._running)
 
-    def failures(self) -> list[tuple[int, Failure]]:
-        """Return how ranks that have not ended have failed, as far as they have told."""
-        told = [(rank, one.failure) for rank, one in self._told.items() if rank in self._running]
-        return [(rank, failure) for rank, failure in told if failure is not None]
+    def failed(self) -> dict[int, Entry]:
+        """Return what ranks have reported that have not ended, but failed."""
+        return {rank: entry for rank, entry in self._failed.items() if rank in self._running}
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
@@ -80,7 +77,7 @@ class RemoteAgent(Agent):
         if frame.kind == "output":
             self._listener.on_output(fields["rank"], fields["stream"], frame.body)
         elif frame.kind == "failure":
-            self._told[fields["rank"]] = from_fields(**fields["told"], now=time.monotonic())
+            self._failed[fields["rank"]] = from_fields(**fields["told"], now=time.monotonic())
         elif frame.kind == "exit":
             told = from_fields(**fields["told"], now=time.monotonic())
             self._note_end(fields["rank"], fields["exit_code"], told)

@@ -77,7 +77,7 @@ def _own_address(host: str, interface: str) -> str:
     others = [address for address in dict.fromkeys(addresses) if address != host]
     meaning = f" ({', '.join(others)})" if others else ""
     raise LaunchError(
-        f"--rendezvous names {host}{meaning}, which is no address of this host, where "
+        f"--rendezvous names {host}{meaning}, which is not an address of this host, where "
         f"--node-rank 0 runs. Name this host, or give --interface."
     )
 

@@ -87,7 +87,7 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
         found = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise LaunchError(
-                f"--output-dir: {name} is there already, and is no file of yours. Name another "
+                f"--output-dir: {name} is there already, and is not a file of yours. Name another "
                 "folder."
             )
         os.unlink(name, dir_fd=self._fd)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
+import selectors
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +15,8 @@ from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import STREAMS, OutputFiles, Stream
 from tnt_launch.output.sink import LineMixer, Sink, is_same_file
 from tnt_launch.output.stream import LineSplitter, Tail, TensorFlowLogFilter, TracebackHold
+from tnt_launch.output.terminal import TerminalCopy, open_terminal
+from tnt_launch.planning.plan import LaunchPlan
 
 WINDOW_S = 0.2
 MAX_PENDING = 10_000  # lines that may wait; with more, the oldest do not wait any longer
@@ -51,7 +56,7 @@ class SameLines:
         return [*self._complete(line), *self._late(now)]
 
     def forget(self, rank: int) -> list[SharedLine]:
-        """Expect no lines of a rank any more; return those that wait no longer."""
+        """Expect no more lines of a rank; return those that wait no longer."""
         self._expected.discard(rank)
         return [shared for line in list(self._heads) for shared in self._complete(line)]
 
@@ -98,7 +103,7 @@ class SameLines:
 
 _COLOURS = (36, 33, 32, 35, 34, 96, 93, 92, 95, 94)  # all but red, black and white
 LISTED = 3  # ranks that are listed one by one; more are written as ranges
-HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is not read any more
+HIGH_WATER = 1 << 20  # pending bytes from which the ranks' output is no longer read
 
 STDOUT, STDERR = 1, 2
 
@@ -141,7 +146,7 @@ class OutputRouter:
         tensorflow_log_level: int = 0,  # lines that TensorFlow logs below it are removed
         hosts: Mapping[int, str] | None = None,
         files: OutputFiles | None = None,
-        terminal: int | None = None,  # the terminal, if stdout is a copy of it
+        terminal: TerminalCopy | None = None,  # if stdout is a copy of it
         has_gpus: bool = True,  # without, TensorFlow's error about that is removed
     ) -> None:
         self._has_gpus = has_gpus
@@ -149,7 +154,8 @@ class OutputRouter:
         self._shows_all = shows_all_output
         self._files = files
         hosts = hosts or {}
-        stdout = STDOUT if terminal is None else terminal
+        self._terminal = terminal
+        stdout = STDOUT if terminal is None else terminal.terminal
         shares_sink = is_same_file(stdout, STDERR)
         err = Sink(STDERR)
         self._err = LineMixer(err)
@@ -160,7 +166,8 @@ class OutputRouter:
         }
         self._same = SameLines([rank for rank in hosts if rank != 0])
         self._last_shared: tuple[int, ...] = ()
-        self.sinks = (err,) if shares_sink else (self._out.sink, err)
+        self._sinks = (err,) if shares_sink else (self._out.sink, err)
+        self._watched: set[Sink | TerminalCopy] = set()
         # Rank 0 writes to our stdout itself where that cannot cut lines: the terminal, for whose
         # sake a program may change its output, and any file that nobody else writes to.
         # Its output must come through here for a file of its own.
@@ -175,7 +182,37 @@ class OutputRouter:
     @property
     def is_full(self) -> bool:
         """Whether reading more output should wait until some has been written."""
-        return sum(sink.num_pending for sink in self.sinks) > HIGH_WATER
+        return sum(sink.num_pending for sink in self._sinks) > HIGH_WATER
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether something is still to be written."""
+        return any(sink.num_pending for sink in self._sinks)
+
+    def watch(self, selector: selectors.BaseSelector, *, is_reading: bool) -> None:
+        """Have output written when it can be, and the terminal's copy read if that is wanted."""
+        for sink in self._sinks:
+            self._watch(selector, sink, sink.fd, selectors.EVENT_WRITE, sink.num_pending > 0)
+        if self._terminal is not None:
+            fd = self._terminal.fileno()
+            self._watch(selector, self._terminal, fd, selectors.EVENT_READ, is_reading)
+
+    def _watch(
+        self,
+        selector: selectors.BaseSelector,
+        one: Sink | TerminalCopy,
+        fd: int,
+        event: int,
+        is_wanted: bool,
+    ) -> None:
+        if is_wanted == (one in self._watched):
+            return
+        if is_wanted:
+            selector.register(fd, event, one.advance)
+            self._watched.add(one)
+        else:
+            selector.unregister(fd)
+            self._watched.discard(one)
 
     def take(self, rank: int, stream: Stream, data: bytes, now: float) -> None:
         """Take bytes that a rank wrote."""
@@ -243,7 +280,9 @@ class OutputRouter:
         return "" if rank == 0 or self._shows_all else self._tail(rank, "stdout")
 
     def release_lines(self) -> None:
-        """Give everything that waits for the end of a line to the sinks: all ranks have ended."""
+        """Let nothing wait for the end of a line: all ranks have ended, and nothing is read."""
+        if self._terminal is not None:
+            self._terminal.finish()
         self._put_shared(self._same.release(), 0.0)
         for mixer in (self._out, self._err):
             mixer.break_line()
@@ -282,3 +321,19 @@ class OutputRouter:
 
     def _is_visible(self, stream: Stream) -> bool:
         return self._shows_all if stream == "stdout" else not self._hides_other_ranks
+
+
+@contextlib.contextmanager
+def routed_output(plan: LaunchPlan) -> Iterator[OutputRouter]:
+    """Open what the output of the ranks goes to, for as long as the job runs."""
+    hosts = {rank.rank: rank.host for rank in plan.ranks}
+    with contextlib.ExitStack() as stack:
+        files, terminal = None, None
+        if plan.output_dir:
+            files = stack.enter_context(OutputFiles(plan.output_dir, list(hosts)))
+            terminal = stack.enter_context(open_terminal()) if os.isatty(STDOUT) else None
+        level, has_gpus = plan.tensorflow_log_level, plan.gpus_per_node > 0
+        router = OutputRouter(plan.shows_all_output, level, hosts, files, terminal, has_gpus)
+        if terminal is not None:
+            terminal.take = lambda data: router.take(0, "stdout", data, time.monotonic())
+        yield router

@@ -57,7 +57,7 @@ class Sink:
             self._parts.appendleft(part[count:])
 
     def _tell_of(self, error: OSError) -> None:
-        """Warn once that output is lost, but not where nobody reads it any more, as in `| head`."""
+        """Warn once that output is lost, but not where nobody reads on, as in `| head`."""
         if error.errno == errno.EPIPE or self._has_told:
             return
         self._has_told = True

@@ -100,7 +100,7 @@ class TracebackHold:
         return self.release(), None
 
     def release(self) -> bytes:
-        """Return all that is held and hold nothing any more."""
+        """Return all that is held and hold nothing."""
         held = bytes(self._held)
         self._held.clear()
         self._since = None

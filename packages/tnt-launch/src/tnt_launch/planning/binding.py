@@ -97,7 +97,7 @@ def _pin(spec: LaunchSpec, host: HostFacts, local_size: int, share: int) -> Host
     nodes = _grouped(host.cpus, by_node=True)
     if not host.has_numactl:
         raise LaunchError(
-            f"{_PINNING} need the program numactl, which {host.host} has not. Install the "
+            f"{_PINNING} need the program numactl, which {host.host} does not have. Install the "
             f"package numactl there, or give --bind-to numa, which needs none."
         )
     if local_size > len(nodes):

@@ -62,7 +62,7 @@ def num_usable_cores(num_cpus: int) -> int:
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Read numbers as the kernel lists them, `0-3,8`; nothing if it is no such list. Pure."""
+    """Read numbers as the kernel lists them, `0-3,8`; nothing if it is not such a list. Pure."""
     numbers: list[int] = []
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")

@@ -119,7 +119,7 @@ class Variable(Generic[_T, _Default]):
 
     name: str
     kind: Kind[_T]
-    default: _Default  # what holds where it is not set; `None` if that is no value
+    default: _Default  # what holds where it is not set; `None` if that is not a value
 
     def read(self, text: str) -> _T:
         """Return the value that `text` means; a ValueError names the variable. Pure."""

@@ -97,7 +97,7 @@ def read_user_file(path: str, what: str, newline: str | None = None) -> str:
         with open(path, encoding="utf-8-sig", newline=newline) as file:
             return file.read()
     except UnicodeDecodeError:
-        raise LaunchError(f"{what} is no text in UTF-8.") from None
+        raise LaunchError(f"{what} is not text in UTF-8.") from None
     except (OSError, ValueError) as error:  # ValueError: a path with a zero byte
         reason = error.strerror if isinstance(error, OSError) else error
         raise LaunchError(f"{what} cannot be read: {reason}.") from None

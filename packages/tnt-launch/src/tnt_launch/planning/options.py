@@ -1,177 +1,233 @@
-"""From the words of a command line, and the files that they name, to the `LaunchSpec` meant."""
+"""The options of the command line, and how each is read."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import shlex
-import sys
-from collections.abc import Iterator, Mapping
-from typing import Any
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.hosts import (
-    HostSlots,
-    merge_hosts,
-    parse_host_list,
-    read_hostfile,
-    read_user_file,
-)
-from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
-from tnt_launch.planning.variables import ALL_NAMES
+from tnt_launch.planning.grammar import Boolean, Kind, Variable, Word
+from tnt_launch.planning.spec import BINDINGS
+from tnt_launch.planning.variables import INTERFACE, OPTIONS, RENDEZVOUS, USER_VARIABLES
 
-# First words that are no scripts; a script of that name is written as `./doctor` or behind --.
-SUBCOMMANDS = ("doctor", "verify")
+_USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
-_FIELDS = {field.name for field in dataclasses.fields(LaunchSpec)}
+_EPILOG = """\
+examples:
+  tarantella -n 4 -- train.py --batch-size 64       four ranks on this host
+  tarantella -n 2 train.py                          -- is needed only before dash options
+  tarantella -n 4 -x SEED=7 "NAME=a b" -- train.py  variables for all ranks
+  tarantella -n 2 --dry-run -- train.py             show the processes, run nothing
+  python train.py                                   the same script as one rank
+  tarantella doctor -H node01,node02                check hosts and the network between them
 
-
-def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
-    """Read one item of `-x`: `KEY=VALUE`, or `NAME` to copy a variable. Pure."""
-    name, equals, value = item.partition("=")
-    if equals:
-        return name, value
-    if name not in environment:
-        raise LaunchError(
-            f"-x needs KEY=VALUE, or the NAME of a variable that is set here, several separated by "
-            f"spaces, values with spaces in quotes. Received: {item!r}. If that is the script, "
-            f"write -- before it."
-        )
-    return name, environment[name]
+The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
+2 if the job could not be started.
+"""
 
 
-def read_env_file(path: str, environment: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Read a file of variables; see `parse_env_file`. Local."""
-    text = read_user_file(path, f"--env-file {path!r}", newline="")
-    return tuple(parse_env_file(text, path, environment))
+_T = TypeVar("_T")
 
 
-def parse_env_file(
-    text: str, path: str, environment: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Read lines of `KEY=VALUE` exactly as docker reads an `--env-file`. Pure."""
-    # Quotes belong to the value, and so do blanks behind it and `#`. Empty lines and lines that
-    # begin with `#` say nothing. A `NAME` alone copies the launcher's variable if it is set.
-    for number, line in enumerate(text.split("\n"), start=1):
-        entry = line.removesuffix("\r").lstrip()
-        if not entry or entry.startswith("#"):
-            continue
-        name, equals, value = entry.partition("=")
-        if not name or len(name.split()) != 1 or name != name.strip():
-            raise LaunchError(
-                f"line {number} of --env-file {path!r} is malformed: it needs KEY=VALUE, without "
-                f"blanks around KEY. Received: {entry!r}."
-            )
-        if equals:
-            yield name, value
-        elif name in environment:
-            yield name, environment[name]
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are those of the launcher: one line, exit code 2."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise a LaunchError instead of printing the usage."""
+        raise LaunchError(f"{message}. See {self.prog} --help.")
 
 
-def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """Parse options up to the script; everything behind `--` is left alone. Pure."""
-    # `subcommand` becomes one of `SUBCOMMANDS`, with its arguments in `program`, or empty.
-    has_separator = "--" in arguments
-    position = arguments.index("--") if has_separator else len(arguments)
-    options = parser.parse_args(arguments[:position])
-    options.subcommand = ""
-    if options.program and options.program[0] in SUBCOMMANDS:
-        options.subcommand = options.program[0]
-        options.program = [*options.program[1:], *arguments[position:]]
-        return options
-    if has_separator and options.program:
-        parser.error(f"the script comes behind --, but {options.program[0]!r} stands before it")
-    if not has_separator:
-        dashed = [word for word in options.program[1:] if word.startswith("-") and word != "-"]
-        if dashed:
-            parser.error(
-                f"{dashed[0]!r} stands behind the script. If it belongs to the script, write -- "
-                f"before the script: tarantella [options] -- {shlex.join(options.program)}"
-            )
-    options.program += arguments[position + 1 :]
-    if options.force and not options.cleanup:
-        parser.error("--force belongs to --cleanup")
-    if not options.program and not options.version and not options.cleanup:
-        parser.error("no script given")
-    return options
+def make_parser() -> argparse.ArgumentParser:
+    """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
+    parser = Parser(
+        prog="tarantella",
+        usage=_USAGE,
+        description="Train a Keras model on several ranks at once: start SCRIPT as N processes, "
+        "watch them, end them together.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    titles = [*_GROUPS, *(option.group for option in OPTIONS.values())]
+    for title in dict.fromkeys(titles):  # variables may have groups of their own
+        group = parser.add_argument_group(title)
+        add_others = _GROUPS.get(title)
+        if add_others is not None:
+            add_others(group)
+        _add_variables(group)
+    return parser
 
 
-def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:
-    """Turn parsed options into a spec; reads the files that they name. Local."""
-    hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
-    values: dict[str, Any] = {n: value for n, value in vars(options).items() if n in _FIELDS}
-    values |= {
-        "program": tuple(options.program),
-        "interpreter": (sys.executable,)
-        if options.python_interpreter is None
-        else _command("--python-interpreter", options.python_interpreter),
-        "ranks_per_node": read_number_of_ranks(options.ranks_per_node),
-        "settings": settings_of(options),
-        "exports": tuple(
-            [entry for path in options.env_files for entry in read_env_file(path, environment)]
-            + [parse_export(item, environment) for items in options.exports for item in items]
-        ),
-        "hosts": hosts,
-        "ssh": _ssh(options),
-        "rendezvous": _rendezvous(options),
-        "remarks": remarks,
-    }
-    return LaunchSpec(**values)
+def make_doctor_parser() -> argparse.ArgumentParser:
+    """Build the parser of the options of `tarantella doctor`. Pure."""
+    parser = Parser(
+        prog="tarantella doctor",
+        description="Check this host, or the hosts of a job and the network between them: a line "
+        "for each check, and what to do about each problem. The exit code is 1 if there is one.",
+        allow_abbrev=False,
+    )
+    _add_number_of_ranks(
+        parser, "ranks that a job is to have on each host; tests run with as many (default: 2)"
+    )
+    _add_named_hosts(parser)
+    _add_variable(parser, INTERFACE)
+    return parser
 
 
-def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the values of the variables that options set, by their names. Pure."""
-    values = vars(options)
-    return {name: values[name] for name in ALL_NAMES if values.get(name) is not None}
+def _add_rank_options(group: argparse._ArgumentGroup) -> None:
+    _add_number_of_ranks(group)
+    text = "never use GPUs"
+    group.add_argument("--no-gpu", "--no-gpus", dest="allow_gpus", action="store_false", help=text)
 
 
-def read_number_of_ranks(given: list[int] | None) -> int | None:
-    """Return the number of ranks on each host from all options -n, `None` without one. Pure."""
-    counts = set(given or [])
-    if len(counts) > 1:
-        raise LaunchError(
-            f"-n, --n-per-node, --devices-per-node and --npernode mean the same. Give one of them. "
-            f"Received: {sorted(counts)}."
-        )
-    return counts.pop() if counts else None
+def _add_number_of_ranks(
+    group: argparse._ActionsContainer,
+    text: str = "ranks on each host (default: one per GPU, or one rank without a GPU)",
+) -> None:
+    """Add the option -n and its other names, for `read_number_of_ranks`."""
+    group.add_argument(
+        "-n",
+        "--n-per-node",
+        "--devices-per-node",
+        "--npernode",
+        dest="ranks_per_node",
+        metavar="N",
+        type=_number,
+        action="append",
+        help=text,
+    )
 
 
-def hosts_of(options: argparse.Namespace) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
-    """Return the hosts that options name, and the command that reaches them. Local."""
-    hosts, _ = merge_hosts(_hosts(options.hostfile, options.host_lists))
-    return hosts, _ssh(options)
+def _add_host_options(group: argparse._ArgumentGroup) -> None:
+    _add_named_hosts(group)
+    text = "number of hosts, on each of which tarantella is started by hand, without ssh"
+    group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
+    text = "with --nnodes: number of this host, from 0; node 0 shows the output"
+    group.add_argument("--node-rank", metavar="K", type=_number, help=text)
+    text = "with --nnodes: where node 0 listens for the others, the same on all hosts"
+    group.add_argument(
+        "--rendezvous", metavar="HOST:PORT", type=_reader(RENDEZVOUS.kind), help=text
+    )
 
 
-def _ssh(options: argparse.Namespace) -> tuple[str, ...]:
-    ssh = SSH if options.ssh is None else _command("--ssh", options.ssh)
-    if not ssh:
-        raise LaunchError(f"--ssh names no command. Received: {options.ssh!r}.")
-    return ssh
+def _add_named_hosts(group: argparse._ActionsContainer) -> None:
+    """Add the options that say which hosts there are, and how they are reached."""
+    text = (
+        "file with a host on each line, with slots=N or :N for at most N ranks (default: this host)"
+    )
+    group.add_argument("--hostfile", metavar="PATH", help=text)
+    text = "hosts instead of a file; may be repeated"
+    group.add_argument(
+        "-H", "--host", dest="host_lists", metavar="a:2,b:2", action="append", default=[], help=text
+    )
+    text = "command that runs a command on a host, may hold options (default: ssh)"
+    group.add_argument("--ssh", metavar="COMMAND", help=text)
 
 
-def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
-    if hostfile is not None and host_lists:
-        raise LaunchError("--hostfile and -H both name the hosts. Give one of them.")
-    if hostfile is not None:
-        return list(read_hostfile(hostfile))
-    return [host for text in host_lists for host in parse_host_list(text)]
+def _add_binding_options(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "keep each rank on cores of its own, or on those of a NUMA node or socket "
+        "(default: numa for CPU ranks that divide evenly among several nodes, else none)"
+    )
+    group.add_argument("--bind-to", **_one_of(BINDINGS), help=text)
+    text = "keep each rank on the cores of a NUMA node of its own, by numactl"
+    group.add_argument("--pin-to-socket", action="store_true", help=text)
+    text = "give each rank the memory of that node alone, by numactl"
+    group.add_argument("--pin-memory-to-socket", action="store_true", help=text)
+    text = "one line for each rank: host, cores, threads, GPU"
+    group.add_argument("--report-bindings", action="store_true", help=text)
 
 
-def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:
-    given = (options.num_nodes, options.node_rank, options.rendezvous)
-    if given == (None, None, None):
-        return None
-    if None in given:
-        raise LaunchError(
-            "--nnodes, --node-rank and --rendezvous belong together, such as --nnodes 2 "
-            "--node-rank 0 --rendezvous alpha:29400."
-        )
-    host, _, port = options.rendezvous.rpartition(":")
-    return Rendezvous(options.num_nodes, options.node_rank, host.strip("[]"), int(port))
+def _add_variables(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a group that the table of variables has."""
+    for variable in USER_VARIABLES:
+        if variable.name in OPTIONS and OPTIONS[variable.name].group == group.title:
+            _add_variable(group, variable)
 
 
-def _command(option: str, text: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as error:
-        raise LaunchError(f"{option} is not a command: {error}. Received: {text!r}.") from None
+def _add_variable(group: argparse._ActionsContainer, variable: Variable[Any, Any]) -> None:
+    option, kind = OPTIONS[variable.name], variable.kind
+    how: dict[str, Any] = {"type": _reader(kind), "metavar": option.metavar}
+    if isinstance(kind, Boolean):
+        how = {"action": "store_true", "default": None}
+    elif isinstance(kind, Word):
+        how = _one_of(kind.words)
+    group.add_argument(option.name, dest=variable.name, help=option.help, **how)
+
+
+def _add_output_folder(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "rank-0.stderr.log and so on"
+    )
+    group.add_argument("--output-dir", metavar="DIR", help=text)
+
+
+def _add_environment_options(group: argparse._ArgumentGroup) -> None:
+    text = (
+        "set variables in every rank, exactly as given; NAME alone copies the variable of "
+        "this process; may be repeated"
+    )
+    group.add_argument(
+        "-x", dest="exports", metavar="KEY=VALUE", nargs="+", action="append", default=[], help=text
+    )
+    text = "file with KEY=VALUE or NAME on each line, read as docker does; -x wins; may be repeated"
+    group.add_argument(
+        "--env-file", dest="env_files", metavar="PATH", action="append", default=[], help=text
+    )
+    text = (
+        "command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
+        "(default: the Python of tarantella)"
+    )
+    group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
+
+
+def _add_other_options(group: argparse._ArgumentGroup) -> None:
+    text = "print the processes as shell commands, run nothing"
+    group.add_argument("--dry-run", action="store_true", help=text)
+    text = (
+        "run nothing: end what is left on this host of your jobs whose launchers are gone, "
+        "with SCRIPT only of its jobs; with --dry-run: only show it"
+    )
+    group.add_argument("--cleanup", action="store_true", help=text)
+    text = "with --cleanup: kill at once, ask nothing"
+    group.add_argument("--force", action="store_true", help=text)
+    group.add_argument("--version", action="store_true", help="print version, path and licence")
+
+
+# What adds the options that set no variable, by the titles under which `--help` shows them.
+_GROUPS: dict[str, Callable[[argparse._ArgumentGroup], None] | None] = {
+    "ranks and devices": _add_rank_options,
+    "hosts": _add_host_options,
+    "cores of the ranks": _add_binding_options,
+    "messages and output": _add_output_folder,
+    "environment of the ranks": _add_environment_options,
+    "communication": None,
+    "exactness": None,
+    "other": _add_other_options,
+}
+
+
+def _one_of(words: tuple[str, ...]) -> dict[str, Any]:
+    return {"metavar": "{" + ",".join(words) + "}", "type": _reader(Word(words))}
+
+
+def _reader(kind: Kind[_T]) -> Callable[[str], _T]:
+    """Return the function by which argparse reads values of a kind."""
+
+    def read(text: str) -> _T:
+        try:
+            return kind.read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
+
+    return read
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch("-?[0-9]{1,18}", text):
+        raise argparse.ArgumentTypeError(f"it must be an integer. Received: {text!r}")
+    return int(text)

@@ -58,31 +58,18 @@ class HostPlan:
 
 
 @dataclass(frozen=True)
-class JobName:
-    """What a job is called."""
-
-    job_id: str  # random; part of the names of its files in shared memory
-    script: str  # what its ranks run, for people
-
-
-@dataclass(frozen=True)
 class LaunchPlan:
     """A whole job."""
 
-    job_id: str
+    job_id: str  # random; part of the names of its files in shared memory
     hosts: tuple[HostPlan, ...]  # in the order of their ranks
     gpus_per_node: int  # 0 for ranks on CPUs
     shows_all_output: bool  # the stdout of every rank, not of rank 0 alone
     tensorflow_log_level: int = 0  # lines that TensorFlow logs below it are not shown
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    script: str = ""
+    script: str = ""  # what its ranks run, for people
     output_dir: str = ""  # absolute path
-
-    @property
-    def name(self) -> JobName:
-        """What the job is called."""
-        return JobName(self.job_id, self.script)
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:

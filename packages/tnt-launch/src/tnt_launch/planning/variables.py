@@ -40,11 +40,12 @@ ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_STALL_S", "T
 USER_VARIABLES = (TRANSPORT, TIMEOUT_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, PROBE, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
 OPTIONS = {
     "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
+    "TNT_INTERFACE": Option("--interface", "hosts", "network interface, its address or its network, through which hosts exchange data (default: that by which they are reached)", "NAME"),
     "TNT_FUSION_THRESHOLD_KB": Option("--fusion-threshold", "communication", "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measured (default: 32)", "KB"),
     "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"),
     "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "run the first step of each kind serially as well, on a few rows, and compare"),
     "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
-    "TNT_PROBE": Option("--probe", "exactness", "has no effect any more: every step gives the serial result"),
+    "TNT_PROBE": Option("--probe", "exactness", "no longer has any effect: every step gives the serial result"),
     "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "level of the messages of tarantella (default: WARNING)"),
     "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "messages of tarantella from every rank, not only from rank 0"),
     "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),

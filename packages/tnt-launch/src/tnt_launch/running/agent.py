@@ -8,23 +8,20 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.numbers import format_ranges
-from tnt_launch.output.failure import Failure
 from tnt_launch.output.files import Stream
-from tnt_launch.output.report import exit_text
-from tnt_launch.planning.plan import HostPlan, JobName, LaunchPlan, RankPlan
-from tnt_launch.running.board import Board, Entry
+from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
+from tnt_launch.running.board import Board, Entry, Failure
+from tnt_launch.running.ending import exit_text
 from tnt_launch.running.job_files import (
-    JobRecord,
-    machine_file_written,
+    files_written,
     note_end_of_rank,
-    recorded,
     remove_end_notes,
     remove_files_of_job,
 )
@@ -71,9 +68,9 @@ class Agent(Protocol):
     def running(self) -> dict[int, bool]:
         """Return the ranks that have not ended, each with whether it is stopped as by SIGSTOP."""
 
-    def failures(self) -> Iterable[tuple[int, Failure]]:
-        """Return how ranks that have not ended have failed, as far as they have told."""
-        return ()
+    def failed(self) -> dict[int, Entry]:
+        """Return what ranks have reported that have not ended, but failed."""
+        return {}
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""
@@ -126,7 +123,7 @@ class ThisHost(Hosts):
     def agents(self, plan: LaunchPlan, listener: Listener, is_rank_0_direct: bool) -> list[Agent]:
         """Return one agent for each entry of the plan; see `Hosts`."""
         return [
-            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.name)
+            LocalAgent(host, self.selector, listener, is_rank_0_direct, plan.job_id, plan.script)
             for host in plan.hosts
         ]
 
@@ -151,20 +148,16 @@ class LocalAgent:
         selector: selectors.BaseSelector,
         listener: Listener,
         is_rank_0_direct: bool,
-        job: JobName,
+        job_id: str,
+        script: str,
     ) -> None:
         """Prepare to start the ranks of `plan`. Call it while this process has one thread."""
         self._plan, self._selector, self._listener = plan, selector, listener
-        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job.job_id
+        self._is_rank_0_direct, self._job_id = is_rank_0_direct, job_id
         self._processes: list[_Process] = []
         with limits_told(), contextlib.ExitStack() as stack:
-            stack.enter_context(machine_file_written(plan.machine_file))
-            files = [] if plan.machine_file is None else [plan.machine_file.path]
-            record = JobRecord(
-                job.job_id, job.script, plan.working_directory, tuple(files), plan.node_rank
-            )
-            files += filter(None, [stack.enter_context(recorded(record))])
-            self._watchdog = Watchdog(job.job_id, files)
+            files = stack.enter_context(files_written(plan, job_id, script))
+            self._watchdog = Watchdog(job_id, files)
             stack.callback(self._watchdog.close)
             self._resources = stack.pop_all()
         self._orphans = Orphans(lambda: self.pids().values())
@@ -214,13 +207,11 @@ class LocalAgent:
             if not process.has_ended
         }
 
-    def failures(self) -> list[tuple[int, Failure]]:
-        """Return how ranks that have not ended have failed, as far as they have told."""
+    def failed(self) -> dict[int, Entry]:
+        """Return what ranks have reported that have not ended, but failed."""
         running = [one for one in enumerate(self._processes) if not one[1].has_ended]
-        told = [
-            (one.plan.rank, self._board.read(local_rank).failure) for local_rank, one in running
-        ]
-        return [(rank, failure) for rank, failure in told if failure is not None]
+        told = {one.plan.rank: self._board.read(local_rank) for local_rank, one in running}
+        return {rank: entry for rank, entry in told.items() if entry.failure is not None}
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""

@@ -51,7 +51,7 @@ def clean_up(script: str | None, *, is_forced: bool, is_dry_run: bool) -> int:
 def _clean_up_job(
     folder: RecordFolder, record: JobRecord, *, is_forced: bool, is_dry_run: bool
 ) -> bool:
-    """Return whether nothing of the job runs any more that should not."""
+    """Return whether nothing of the job still runs that should not."""
     title = f"job {record.job_id} ({record.script}, in {record.working_directory})"
     if not record.is_of_this_host:
         _say(f"{title}: of host {record.host}, or of a container; run --cleanup there")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import selectors
 import signal
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
-from tnt_launch.output.report import RankEnd, first_failure, report_failure, shell_exit_code
+from tnt_launch.output.router import routed_output
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Hosts, ThisHost, end_together
+from tnt_launch.running.ending import RankEnd, first_failure, shell_exit_code
 from tnt_launch.running.job import Job
 from tnt_launch.running.processes import limits_told
-from tnt_launch.running.routed_output import routed_output
+from tnt_launch.running.report import report_failure
 from tnt_launch.running.signals import SignalInbox
 
 
@@ -36,6 +38,22 @@ class JobEnd:
         if cause is not None:  # also if a signal came afterwards: the failure is what matters
             return shell_exit_code(cause.own_exit_code)
         return 0 if self.interrupted_by is None else 128 + self.interrupted_by
+
+    def with_errors(self, errors: Mapping[int, tuple[float, str]]) -> JobEnd:
+        """Count ranks as ended by errors, each with its time and traceback, that are known of."""
+        ends = [
+            end
+            if end.rank not in errors
+            else replace(
+                end,
+                exit_code=max(end.exit_code, 1),
+                time_s=errors[end.rank][0],
+                was_ended=False,
+                stderr=errors[end.rank][1],
+            )
+            for end in self.ends
+        ]
+        return JobEnd(tuple(sorted(ends, key=lambda end: end.time_s)), self.interrupted_by)
 
     def report(self, plan: LaunchPlan) -> str:
         """Tell what went wrong in the job of `plan`, nothing if all went well. Pure."""
@@ -67,7 +85,7 @@ def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:
             job = Job(plan, output, hosts, inbox)
         HANDLER.write_line = job.write_message
         stack.callback(setattr, HANDLER, "write_line", write_to_stderr)
-        agents = hosts.agents(plan, job, output.router.is_rank_0_direct)
+        agents = hosts.agents(plan, job, output.is_rank_0_direct)
         try:
             job.run(agents)
         finally:

@@ -10,15 +10,12 @@ import time
 from collections.abc import Sequence
 
 from tnt_launch.log import LOGGER
-from tnt_launch.output.failure import Failure
 from tnt_launch.output.files import Stream
-from tnt_launch.output.report import RankEnd, exit_text
-from tnt_launch.output.sink import Sink
+from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
-from tnt_launch.running.board import Entry
-from tnt_launch.running.ending import time_of_end
-from tnt_launch.running.routed_output import JobOutput
+from tnt_launch.running.board import Entry, Failure
+from tnt_launch.running.ending import RankEnd, exit_text, time_of_end
 from tnt_launch.running.signals import ENDING, SignalInbox
 
 TERMINATE_S = 1.5  # time between SIGTERM and SIGKILL
@@ -34,13 +31,12 @@ class Job:
     # followed by SIGTERM and SIGKILL; a second one kills at once.
 
     def __init__(
-        self, plan: LaunchPlan, output: JobOutput, hosts: Hosts, inbox: SignalInbox
+        self, plan: LaunchPlan, output: OutputRouter, hosts: Hosts, inbox: SignalInbox
     ) -> None:
         self.ends: list[RankEnd] = []
         self.interrupted_by: int | None = None
         self._host_names = {rank.rank: rank.host for rank in plan.ranks}
-        self._router, self._terminal = output.router, output.terminal
-        self._hosts, self._inbox = hosts, inbox
+        self._output, self._hosts, self._inbox = output, hosts, inbox
         self._selector = hosts.selector
         self._agents: Sequence[Agent] = ()
         self._due_signals: list[tuple[float, int]] = []  # when to send which signal, in order
@@ -48,9 +44,7 @@ class Job:
         self._signalled: dict[int, tuple[float, bool]] = {}
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
-        self._reads_terminal = False
         self._has_given_up = False
-        self._written: set[Sink] = set()
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -67,7 +61,7 @@ class Job:
 
     def on_output(self, rank: int, stream: Stream, data: bytes) -> None:
         """Pass on what a rank wrote."""
-        self._router.take(rank, stream, data, time.monotonic())
+        self._output.take(rank, stream, data, time.monotonic())
 
     def on_exit(self, rank: int, exit_code: int, told: Entry, why_lost: str = "") -> None:
         """Record the end of a rank; the first failure starts the end of the job."""
@@ -82,13 +76,13 @@ class Job:
             failure=None if is_late else told.failure,
             was_ended=rank in self._signalled,
             was_stopped=was_stopped,
-            stdout=self._router.last_hidden_output(rank),
-            stderr=self._router.last_errors(rank),
+            stdout=self._output.last_hidden_output(rank),
+            stderr=self._output.last_errors(rank),
             why_lost=why_lost,
             position=told.position,
         )
         self.ends.append(end)
-        self._router.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
+        self._output.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
         LOGGER.debug("rank %d (pid %d) has ended: %s", rank, end.pid, exit_text(exit_code))
         if end.has_failed and not self._is_ending:
             self._begin_to_end()
@@ -100,18 +94,18 @@ class Job:
 
     def write_message(self, line: bytes) -> None:
         """Show a line of the launcher between the lines of the ranks."""
-        self._router.write_message(line, time.monotonic())
+        self._output.write_message(line, time.monotonic())
 
     def drain(self) -> None:
         """Write the output that is still waiting; a signal to the launcher gives up."""
-        self._set_reading(False)
-        if self._terminal is not None:
-            self._terminal.finish()
-        self._router.release_lines()
+        for agent in self._agents:
+            agent.set_reading(False)
+        self._output.watch(self._selector, is_reading=False)
+        self._output.release_lines()
         self._selector.unregister(self._inbox)
         self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
-        while not self._has_given_up and any(sink.num_pending for sink in self._router.sinks):
-            self._watch_sinks()
+        while not self._has_given_up and self._output.is_pending:
+            self._output.watch(self._selector, is_reading=False)
             for key, _ in self._selector.select():
                 key.data()
 
@@ -133,37 +127,17 @@ class Job:
         wake_ups = [self._hosts.tick(now)]  # first, since it may tell of ends
         if self._has_ended:
             return
-        wake_ups.append(self._router.tick(now, lambda rank: rank in self._failures()))
+        wake_ups.append(self._output.tick(now, lambda rank: rank in self._failures()))
         self.send_due_signals(now)
         wake_ups += [self._look_s, *(at for at, _ in self._due_signals[:1])]
         times = [at for at in wake_ups if at is not None]
-        self._set_reading(not self._router.is_full)
-        self._watch_sinks()
+        is_reading = not self._output.is_full
+        for agent in self._agents:
+            agent.set_reading(is_reading)
+        self._output.watch(self._selector, is_reading=is_reading)
         timeout_s = max(min(times) - time.monotonic(), 0) if times else None
         for key, _ in self._selector.select(timeout_s):
             key.data()
-
-    def _set_reading(self, is_reading: bool) -> None:
-        for agent in self._agents:
-            agent.set_reading(is_reading)
-        if self._terminal is None or is_reading == self._reads_terminal:
-            return
-        self._reads_terminal = is_reading
-        if is_reading:
-            self._selector.register(self._terminal, selectors.EVENT_READ, self._terminal.read)
-        else:
-            self._selector.unregister(self._terminal)
-
-    def _watch_sinks(self) -> None:
-        for sink in self._router.sinks:
-            if (sink.num_pending > 0) == (sink in self._written):
-                continue
-            if sink.num_pending > 0:
-                self._selector.register(sink.fd, selectors.EVENT_WRITE, sink.advance)
-                self._written.add(sink)
-            else:
-                self._selector.unregister(sink.fd)
-                self._written.discard(sink)
 
     def _take_signals(self) -> None:
         for number in self._inbox.take():
@@ -197,7 +171,7 @@ class Job:
 
     def _begin_to_end(self) -> None:
         self._is_ending = True
-        self._router.hide_other_ranks(time.monotonic())
+        self._output.hide_other_ranks(time.monotonic())
 
     def send_due_signals(self, now: float) -> None:
         """Send the ranks the signals whose time has come."""
@@ -216,7 +190,8 @@ class Job:
 
     def _failures(self) -> dict[int, Failure]:
         """Return what ranks that run have told."""
-        return {rank: failure for agent in self._agents for rank, failure in agent.failures()}
+        told = (one for agent in self._agents for one in agent.failed().items())
+        return {rank: entry.failure for rank, entry in told if entry.failure is not None}
 
     def _look_at_survivors(self, now: float) -> None:
         """End a failed job, or choose when to look again."""

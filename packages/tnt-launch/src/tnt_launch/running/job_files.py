@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tnt_launch.log import LOGGER
-from tnt_launch.planning.rank_environment import MachineFile
+from tnt_launch.planning.plan import HostPlan
 from tnt_launch.running.processes import PROC, start_of, state_of
 
 _SUFFIX = ".json"
@@ -72,7 +72,7 @@ class RecordFolder:
         os.rename(part, record.name + _SUFFIX, src_dir_fd=self._fd, dst_dir_fd=self._fd)
 
     def remove(self, record: JobRecord) -> None:
-        """Remove a record; one that is gone is no error."""
+        """Remove a record; one that is gone is not an error."""
         with contextlib.suppress(OSError):
             os.unlink(record.name + _SUFFIX, dir_fd=self._fd)
 
@@ -181,8 +181,18 @@ SHARED_MEMORY = Path("/dev/shm")
 
 
 @contextlib.contextmanager
-def machine_file_written(file: MachineFile | None) -> Iterator[None]:
-    """Keep the file, readable by this user alone, during the block."""
+def files_written(plan: HostPlan, job_id: str, script: str) -> Iterator[list[str]]:
+    """Keep the files of a job on this host during the block, and give their paths."""
+    files = [] if plan.machine_file is None else [plan.machine_file.path]
+    record = JobRecord(job_id, script, plan.working_directory, tuple(files), plan.node_rank)
+    with machine_file_written(plan), recorded(record) as path:
+        yield [*files, *filter(None, [path])]
+
+
+@contextlib.contextmanager
+def machine_file_written(plan: HostPlan) -> Iterator[None]:
+    """Keep the machine file of a plan, readable by this user alone, during the block."""
+    file = plan.machine_file
     if file is None:
         yield
         return
@@ -203,7 +213,7 @@ def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
     path = SHARED_MEMORY / f"tnt-{job_id}-ended-{rank}"
     part = path.with_name(path.name + ".part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    # A text may hold bytes of a file's name that are no text.
+    # A text may hold bytes of a file's name that are not text.
     with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(how)
     os.rename(part, path)

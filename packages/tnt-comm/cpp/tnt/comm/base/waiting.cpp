@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <ctime>
 #include <thread>
 #include <utility>
@@ -50,7 +51,7 @@ void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached)
     }
     const double waited_s = seconds_since(start);
     if (!has_warned && waited_s > wait.stall_report_s) {
-      log_warning(wait.rank, wait.complaint(waited_s), " ", wait.remedy);
+      log_warning(wait.rank, wait.complaint(std::round(waited_s * 10) / 10), " ", wait.remedy);
       has_warned = true;
     }
     std::this_thread::sleep_for(wait.interval);

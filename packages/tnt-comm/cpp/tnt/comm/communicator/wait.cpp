@@ -1,6 +1,7 @@
 #include "tnt/comm/communicator/wait.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group.hpp"
@@ -47,7 +48,7 @@ class StallWatch {
     if (waited_s < group_.stall_report_s()) return;
     is_reported_ = true;
     stalls_.set(this, std::move(ranks));
-    first.report_wait(waited_s);
+    first.report_wait(std::round(waited_s * 10) / 10);
   }
 
   void begin_anew(Clock::time_point start) {

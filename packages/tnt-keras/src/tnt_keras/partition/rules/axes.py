@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import tensorflow as tf
 
 from tnt_keras.partition.rules.elementwise import channel_axis
-from tnt_keras.partition.rules.labels import Labels, along_one_label, broadcast_labels
+from tnt_keras.partition.rules.labels import Labels, along_one_label, beside, broadcast_labels
 from tnt_keras.partition.rules.registry import (
     REAL,
     Decision,
@@ -28,8 +26,7 @@ _IMAGES = (0, 1, 2, None)
 @rule("Sum Mean", replicated=[1], takes_partial_sums=[0])
 def _sum_or_mean(operation: Operation) -> Decision | None:
     """Make totals, and leave totals what they are; but not of quotients of integers."""
-    value = operation.inputs[0]
-    is_mean = operation.type == "Mean"
+    value, is_mean = operation.inputs[0], operation.type == "Mean"
     if is_mean and not (value.dtype.is_floating or value.dtype.is_complex):
         return _reduced(operation, total=None)
     if is_partial_sum(value):
@@ -44,27 +41,22 @@ def _other_reduction(operation: Operation) -> Decision | None:
     return _reduced(operation, Partial(_OVER_REPLICAS[operation.type]) if is_comparable else None)
 
 
-@rule("EuclideanNorm ArgMax ArgMin", replicated=[1])
-def _reduction_without_rows(operation: Operation) -> Decision | None:
-    """Refuse reductions over rows: they do not follow from those of the replicas."""
-    return _reduced(operation, total=None)
+# Over rows they do not follow from those of the replicas.
+rule("EuclideanNorm ArgMax ArgMin", replicated=[1])(lambda op: _reduced(op, total=None))
 
 
 def _reduced(
     operation: Operation, total: Partial | None, weighted: bool = False
 ) -> Decision | None:
     """Return the decision for axes that are an operation's second input."""
-    value, axes = operation.inputs
-    rank = value.rank
-    reduced = {int(axis) % rank for axis in np.ravel(known(axes.constant))}
+    rank = operation.inputs[0].rank
+    reduced = {int(axis) % rank for axis in np.ravel(known(operation.inputs[1].constant))}
     keeps = operation.attributes.get("keep_dims", False)
     left = [None if a in reduced else a for a in range(rank) if keeps or a not in reduced]
     return along_one_label(operation, [range(rank), []], [left], total=total, weighted=weighted)
 
 
-@rule("L2Loss")
-def _half_of_squares(operation: Operation) -> Decision:
-    return as_they_are(operation, PARTIAL)
+rule("L2Loss")(lambda operation: as_they_are(operation, PARTIAL))
 
 
 @rule("BiasAddGrad")
@@ -93,30 +85,21 @@ def _counts(operation: Operation) -> Decision | None:
 @rule("FFT2D IFFT2D RFFT2D IRFFT2D FFT3D IFFT3D RFFT3D IRFFT3D", replicated=[1])
 def _along_last(operation: Operation) -> Decision | None:
     num_axes = next((n for n in (2, 3) if operation.type.endswith(f"FFT{n}D")), 1)
-    return _beside(operation, range(-num_axes, 0))
+    return beside(operation, range(-num_axes, 0))
 
 
 @rule("Roll", replicated=[1, 2])
 @rule("Cumsum Cumprod CumulativeLogsumexp", replicated=[1])
 def _along_given(operation: Operation) -> Decision | None:
     """Take the axes from the last input."""
-    return _beside(operation, np.ravel(known(operation.inputs[-1].constant)))
+    return beside(operation, np.ravel(known(operation.inputs[-1].constant)))
 
 
 @rule("Reverse ReverseV2", replicated=[1], linear=[0])
 def _reversal(operation: Operation) -> Decision | None:
     """Take axes by their numbers, or as one bool for each."""
     axes = known(operation.inputs[1].constant)
-    return _beside(operation, np.flatnonzero(axes) if axes.dtype == np.bool_ else axes)
-
-
-def _beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
-    """Return the decision for rows along no given axis, of the first input and all outputs."""
-    rank = operation.inputs[0].rank
-    taken = {int(axis) % rank for axis in axes}
-    labels = [None if axis in taken else axis for axis in range(rank)]
-    operands: list[list[int | None]] = [[] for _ in operation.inputs[1:]]
-    return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
+    return beside(operation, np.flatnonzero(axes) if axes.dtype == np.bool_ else axes)
 
 
 @rule("ReverseSequence")
@@ -135,12 +118,6 @@ def _cross_entropy(operation: Operation) -> Decision | None:
     return along_one_label(operation, rows, [[-1], [-1, None]])
 
 
-@rule("NthElement")
-def _nth_element(operation: Operation) -> Decision | None:
-    axes = range(len(operation.shapes[0]) - 1)
-    return along_one_label(operation, [[*axes, None], []], [axes])
-
-
 # The axes of each input and output, with the same number where they are cut together.
 _CUT_TOGETHER: dict[str, tuple[list[Labels], list[Labels]]] = {
     "InTopK": ([[0, None], [0]], [[0]]),
@@ -153,6 +130,10 @@ _CUT_TOGETHER: dict[str, tuple[list[Labels], list[Labels]]] = {
 }
 
 
-@rule(" ".join(_CUT_TOGETHER))
-def _cut_together(operation: Operation) -> Decision | None:
-    return along_one_label(operation, *_CUT_TOGETHER[operation.type])
+rule(" ".join(_CUT_TOGETHER))(lambda op: along_one_label(op, *_CUT_TOGETHER[op.type]))
+
+
+@rule("NthElement")
+def _nth_element(operation: Operation) -> Decision | None:
+    axes = range(len(operation.shapes[0]) - 1)
+    return along_one_label(operation, [[*axes, None], []], [axes])

@@ -7,9 +7,9 @@ import tensorflow as tf
 
 from tnt_keras.partition.rules.labels import (
     Labels,
-    along_leading_axes,
     along_one_label,
     batchwise,
+    beside,
     broadcast_labels,
     cut_inputs,
 )
@@ -108,17 +108,15 @@ _WIDER = {
 def _cast(operation: Operation) -> Decision | None:
     """Leave a total one when it is cast to a wider type."""
     [value], [output] = operation.inputs, operation.outputs
-    if is_partial_sum(value) and output.dtype not in _WIDER.get(value.dtype, ()):
-        return None
-    return _of_one(operation)
+    is_cast = not is_partial_sum(value) or output.dtype in _WIDER.get(value.dtype, ())
+    return _of_one(operation) if is_cast else None
 
 
 @rule("Bitcast")
 def _bitcast(operation: Operation) -> Decision | None:
     """Refuse types of different sizes: they change the number of axes."""
-    if operation.inputs[0].dtype.size != operation.outputs[0].dtype.size:
-        return None
-    return _of_one(operation)
+    is_kept = operation.inputs[0].dtype.size == operation.outputs[0].dtype.size
+    return _of_one(operation) if is_kept else None
 
 
 @rule("ZerosLike OnesLike", takes_partial_sums=[0], is_pointwise=True)
@@ -128,9 +126,9 @@ def _filled_like(operation: Operation) -> Decision:
     return as_they_are(operation, placement if isinstance(placement, Sharded) else REPLICATED)
 
 
-@rule("IdentityN", takes_partial_sums=None)
-def _identities(operation: Operation) -> Decision:
-    return as_they_are(operation, *(value.placement for value in operation.inputs))
+rule("IdentityN", takes_partial_sums=None)(
+    lambda operation: as_they_are(operation, *(value.placement for value in operation.inputs))
+)
 
 
 @rule("EnsureShape")
@@ -156,13 +154,12 @@ def _bias(operation: Operation) -> Decision | None:
 
 def channel_axis(operation: Operation) -> int:
     """Return the axis of the channels in an operation's first input."""
-    if operation.attributes.get("data_format", b"NHWC").startswith(b"NC"):
-        return 1
-    return operation.inputs[0].rank - 1
+    is_second = operation.attributes.get("data_format", b"NHWC").startswith(b"NC")
+    return 1 if is_second else operation.inputs[0].rank - 1
 
 
 # Any axis but that of the channels, the last one.
-rule("FakeQuantWithMinMaxVarsPerChannel")(lambda op: along_leading_axes(op, 1))
+rule("FakeQuantWithMinMaxVarsPerChannel")(lambda op: beside(op, [-1]))
 
 
 @rule("FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannelGradient")
@@ -182,7 +179,7 @@ def _gradient_of_quantization(operation: Operation) -> Decision | None:
 @rule("RegexReplace RegexFullMatch", replicated=[1, 2])
 def _one_string(operation: Operation) -> Decision | None:
     """Cut strings or numbers; a pattern may follow, and what takes its place."""
-    return along_leading_axes(operation, 0)
+    return beside(operation, [])
 
 
 # It hashes what lies along all axes but the first.
@@ -194,15 +191,14 @@ def _with_scalars(operation: Operation) -> Decision | None:
     """Cut arrays of one shape; scalars are repeated."""
     first = operation.inputs[operation.with_rows()[0]]
     arrays = [i for i, value in enumerate(operation.inputs) if value.shape != ()]
-    if any(operation.inputs[i].shape != first.known_shape for i in arrays):
-        return None
-    return None if first.rows.inner is None else cut_inputs(operation, arrays, first.rows)
+    is_one_shape = all(operation.inputs[i].shape == first.known_shape for i in arrays)
+    is_known = is_one_shape and first.rows.inner is not None
+    return cut_inputs(operation, arrays, first.rows) if is_known else None
 
 
 @rule("LookupTableFindV2", replicated=[2])
 def _look_up(operation: Operation) -> Decision | None:
     """Cut keys, unless they are arrays and the rows lie within them."""
     keys, default = operation.inputs[1:]
-    if keys.rows.axis >= len(known(operation.outputs[0].shape)) - default.rank:
-        return None
-    return Decision((HANDLE, keys.rows, REPLICATED), (keys.rows,))
+    is_within = keys.rows.axis >= len(known(operation.outputs[0].shape)) - default.rank
+    return None if is_within else Decision((HANDLE, keys.rows, REPLICATED), (keys.rows,))

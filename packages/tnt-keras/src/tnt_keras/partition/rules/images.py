@@ -7,12 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from tnt_keras.partition.rules.labels import (
-    along_leading_axes,
-    batchwise,
-    cut_inputs,
-    rows_of_batch,
-)
+from tnt_keras.partition.rules.labels import batchwise, beside, cut_inputs, rows_of_batch
 from tnt_keras.partition.rules.registry import Decision, Operation, flags, rule
 from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Sharded, Sizes, Unknown, known
 
@@ -35,8 +30,8 @@ _batchwise("Dilation2DBackpropInput", 0, 2)
 _batchwise("Dilation2DBackpropFilter", 0, 2, total=(PARTIAL,))
 
 # Colors are along the last axis; contrasts are against the mean over an image, the last three.
-rule("RGBToHSV HSVToRGB AdjustHue AdjustSaturation")(lambda op: along_leading_axes(op, 1))
-rule("AdjustContrastv2")(lambda op: along_leading_axes(op, 3))
+rule("RGBToHSV HSVToRGB AdjustHue AdjustSaturation")(lambda op: beside(op, [-1]))
+rule("AdjustContrastv2")(lambda op: beside(op, [-3, -2, -1]))
 
 
 @rule("Conv")
@@ -144,9 +139,8 @@ def _space_to_batch(operation: Operation) -> Decision | None:
 def _batch_to_space(operation: Operation) -> Decision | None:
     """Make a place in a block of each whole batch."""
     rows, num_places = known(rows_of_batch(operation, [0])), _places_in_block(operation)
-    if rows.outer % num_places:
-        return None
-    return cut_inputs(operation, [0], rows, Sharded(0, rows.outer // num_places, rows.inner))
+    blocks, rest = divmod(rows.outer, num_places)
+    return None if rest else cut_inputs(operation, [0], rows, Sharded(0, blocks, rows.inner))
 
 
 def _places_in_block(operation: Operation) -> int:

@@ -141,22 +141,16 @@ def gives_rows(operation: Operation) -> bool:
     """
     if operation.type not in _MAKES_ROWS:
         return False
-    size = (operation.outputs[0].shape or (0,))[0]
-    if size not in (None, operation.num_rows):
+    size, num_rows = (operation.outputs[0].shape or (0,))[0], operation.num_rows
+    if size not in (None, num_rows):
         return False
-    if operation.type == "RaggedTensorToTensor":
-        return _is_outermost(operation)
-    if operation.type == "Reshape":
-        return size is not None and (operation.inputs[0].shape or (0,))[0] is None
-    return size is not None
-
-
-def _is_outermost(operation: Operation) -> bool:
-    """Look at the outermost partition of rows, and at the size that is demanded, if any is."""
+    if operation.type != "RaggedTensorToTensor":
+        is_known = (operation.inputs[0].shape or (0,))[0] is not None
+        return size is not None and not (operation.type == "Reshape" and is_known)
+    # By the outermost partition of rows, and the size that is demanded, if any is.
     demanded = (operation.inputs[0].known_elements or (None,))[0]
     outermost = operation.inputs[3]
+    has_rows = outermost.known_elements == (num_rows,)
     if operation.attributes["row_partition_types"][0] == b"ROW_SPLITS":
-        has_rows = outermost.shape == (operation.num_rows + 1,)
-    else:
-        has_rows = outermost.known_elements == (operation.num_rows,)
-    return has_rows and demanded in (-1, operation.num_rows)
+        has_rows = outermost.shape == (num_rows + 1,)
+    return has_rows and demanded in (-1, num_rows)

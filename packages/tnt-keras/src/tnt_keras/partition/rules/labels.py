@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
-from tnt_keras.partition.rules.registry import Decision, Operation, Output
+from tnt_keras.partition.rules.registry import Decision, Operation
 from tnt_keras.partition.value import (
     REPLICATED,
     Partial,
@@ -54,6 +54,15 @@ def along_one_label(
     return min(found, key=lambda d: _elements_exchanged(operation, d), default=None)
 
 
+def beside(operation: Operation, axes: Iterable[int]) -> Decision | None:
+    """Return the decision for rows along no given axis, of the first input and all outputs."""
+    rank = operation.inputs[0].rank
+    taken = {int(axis) % rank for axis in axes}
+    labels = [None if axis in taken else axis for axis in range(rank)]
+    operands = [[None] * value.rank for value in operation.inputs[1:]]
+    return along_one_label(operation, [labels, *operands], [labels] * len(operation.outputs))
+
+
 def broadcast_labels(shape: Sizes, core: int = 0) -> Labels:
     """Return labels of axes aligned from the last; None for size one, and the last `core` axes."""
     batch = len(shape) - core
@@ -93,7 +102,7 @@ class _Cut:
         return wanted
 
     def of_output(
-        self, output: Output, labels: Labels | Placement, total: Placement | None
+        self, output: Value, labels: Labels | Placement, total: Placement | None
     ) -> Placement:
         """Return where an output is then, unless the operation gives another than was expected."""
         if not isinstance(labels, Sequence):
@@ -123,16 +132,10 @@ def _cuts(operation: Operation, inputs: Sequence[Labels]) -> list[_Cut]:
 
 def _elements_exchanged(operation: Operation, decision: Decision) -> int:
     """Return about how many elements are gathered before, and reduced after an operation."""
-    gathered = (
-        value.shape
-        for value, wanted in zip(operation.inputs, decision.inputs, strict=True)
-        if isinstance(value.placement, Sharded) and value.placement != wanted
-    )
-    reduced = (
-        output.shape
-        for output, placement in zip(operation.outputs, decision.outputs, strict=True)
-        if isinstance(placement, Partial)
-    )
+    before = zip(operation.inputs, decision.inputs, strict=True)
+    after = zip(operation.outputs, decision.outputs, strict=True)
+    gathered = (v.shape for v, p in before if isinstance(v.placement, Sharded) and v.placement != p)
+    reduced = (output.shape for output, p in after if isinstance(p, Partial))
     return sum(map(estimated_size, (*gathered, *reduced)))
 
 
@@ -165,11 +168,3 @@ def batchwise(
     """
     rows = rows_of_batch(operation, batches)
     return None if rows is None else cut_inputs(operation, batches, rows, *outputs)
-
-
-def along_leading_axes(operation: Operation, num_inner: int) -> Decision | None:
-    """Return the decision if each part of input 0, its last axes, is computed by itself."""
-    first = operation.inputs[0]
-    if num_inner and first.rows.axis >= first.rank - num_inner:
-        return None
-    return cut_inputs(operation, [0], first.rows)

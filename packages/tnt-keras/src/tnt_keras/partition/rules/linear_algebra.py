@@ -6,21 +6,20 @@ from collections.abc import Sequence
 
 from tnt_keras.partition.rules.labels import Labels, along_one_label, broadcast_labels
 from tnt_keras.partition.rules.registry import Decision, Operation, rule
-from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape
+from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Value
 
 
 @rule("MatMul SparseMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3")
 def _product(operation: Operation) -> Decision | None:
-    names = (
-        ("adj_x", "adj_y") if operation.type.startswith("Batch") else ("transpose_a", "transpose_b")
-    )
-    first_turned, second_turned = (operation.attributes[name] for name in names)
+    is_batch = operation.type.startswith("Batch")
+    names = ("adj_x", "adj_y") if is_batch else ("transpose_a", "transpose_b")
     batches = [broadcast_labels(shape[:-2]) for shape in operation.shapes]
-    matrices = (
-        ["inner", "row"] if first_turned else ["row", "inner"],
-        ["column", "inner"] if second_turned else ["inner", "column"],
-    )
-    inputs = [[*batch, *matrix] for batch, matrix in zip(batches, matrices, strict=True)]
+    inputs = [
+        [*labels, *(reversed(matrix) if operation.attributes[name] else matrix)]
+        for labels, matrix, name in zip(
+            batches, (("row", "inner"), ("inner", "column")), names, strict=True
+        )
+    ]
     batch = range(-max(map(len, batches)), 0)
     return along_one_label(operation, inputs, [[*batch, "row", "column"]], total=PARTIAL)
 
@@ -62,43 +61,37 @@ _WORKED_ON = {
 }
 
 
-@rule(" ".join(_WORKED_ON))
-def _matrices(operation: Operation) -> Decision | None:
-    return _batch(operation, *_WORKED_ON[operation.type])
+rule(" ".join(_WORKED_ON))(lambda operation: _batch(operation, *_WORKED_ON[operation.type]))
 
 
-@rule("Eig SelfAdjointEigV2")
-def _eigenvalues(operation: Operation) -> Decision | None:
-    return _batch(operation, [2], [1, 2 if operation.attributes["compute_v"] else None])
-
-
-@rule("Svd")
-def _singular_values(operation: Operation) -> Decision | None:
-    vectors = 2 if operation.attributes["compute_uv"] else None
-    return _batch(operation, [2], [1, vectors, vectors])
+@rule("Eig SelfAdjointEigV2 Svd")
+def _decomposition(operation: Operation) -> Decision | None:
+    has_two = operation.type == "Svd"
+    vectors = 2 if operation.attributes["compute_uv" if has_two else "compute_v"] else None
+    return _batch(operation, [2], [1, *[vectors] * (1 + has_two)])
 
 
 @rule("MatrixDiag MatrixDiagV2 MatrixDiagV3", replicated=[1, 2, 3, 4])
 def _matrices_of_diagonals(operation: Operation) -> Decision | None:
-    diagonals, matrices = operation.inputs[0].shape, operation.outputs[0].shape
-    return _batch(operation, [_of_diagonals(diagonals, matrices)], [2])
+    return _batch(operation, [_of_diagonals(operation.inputs[0], operation.outputs[0])], [2])
 
 
 @rule("MatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3", replicated=[1, 2])
 def _diagonals_of_matrices(operation: Operation) -> Decision | None:
-    matrices, diagonals = operation.inputs[0].shape, operation.outputs[0].shape
-    return _batch(operation, [2], [_of_diagonals(diagonals, matrices)])
+    return _batch(operation, [2], [_of_diagonals(operation.outputs[0], operation.inputs[0])])
 
 
 @rule("MatrixSetDiag MatrixSetDiagV2 MatrixSetDiagV3", replicated=[2])
 def _matrices_with_diagonals(operation: Operation) -> Decision | None:
-    matrices, diagonals = operation.inputs[0].shape, operation.inputs[1].shape
+    matrices, diagonals, *_ = operation.inputs
     return _batch(operation, [2, _of_diagonals(diagonals, matrices)], [2])
 
 
-def _of_diagonals(diagonals: Shape, matrices: Shape) -> int:
+def _of_diagonals(diagonals: Value, matrices: Value) -> int:
     """Return how many axes belong to the diagonals of one matrix: for a range of them, two."""
-    return 0 if diagonals is None or matrices is None else len(diagonals) - len(matrices) + 2
+    if diagonals.shape is None or matrices.shape is None:
+        return 0
+    return len(diagonals.shape) - len(matrices.shape) + 2
 
 
 def _batch(

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.value import PARTIAL, Placement, Shape, Sharded, Sizes, Unknown, Value
+from tnt_keras.partition.value import PARTIAL, Placement, Sharded, Sizes, Unknown, Value
 
 REAL = frozenset(
     {
@@ -33,22 +33,13 @@ REAL = frozenset(
 """The dtypes of real numbers that are exchanged in each of their reductions."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Output:
-    """An output of the whole operation."""
-
-    shape: Shape
-    dtype: tf.DType
-    example_shape: tuple[int, ...] | None = None
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operation:
     """What a rule sees of an operation of the traced graph."""
 
     type: str
     inputs: tuple[Value, ...]
-    outputs: tuple[Output, ...]
+    outputs: tuple[Value, ...]  # of the whole operation, without placements
     num_rows: int  # of the batch, or `ANY_ROWS`
     attributes: Mapping[str, Any]  # types as `tf.DType`, shapes as tuples, strings as bytes
 

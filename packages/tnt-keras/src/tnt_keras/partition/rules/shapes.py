@@ -37,13 +37,11 @@ def known_axis(operand: Value, rank: int) -> int:
 
 def known_sizes(operand: Value, shape: Shape) -> Sizes:
     """Return what is known of a shape, from the operand that says it and from TensorFlow."""
-    elements = operand.known_elements
-    if elements is None:
+    if operand.known_elements is None:
         return known(shape)
-    said = tuple(None if e is None or e < 0 else e for e in elements)
-    if shape is None:
-        return said
-    return tuple(e if size is None else size for size, e in zip(shape, said, strict=False))
+    said = tuple(None if e is None or e < 0 else e for e in operand.known_elements)
+    pairs = zip(said if shape is None else shape, said, strict=False)
+    return tuple(e if size is None else size for size, e in pairs)
 
 
 def _element(operand: Value, i: int) -> int | None:
@@ -64,11 +62,8 @@ def _reshape(operation: Operation) -> Decision | None:
     shape, sizes = value.known_shape, _reshaped_sizes(operation)
     if 0 in shape or 0 in sizes:
         return None
-    found = _from_the_left(value.rows, shape, sizes, operation.num_rows) or _from_the_right(
-        value.rows, shape, sizes, operation.num_rows
-    )
-    if found is None:
-        return None
+    given = value.rows, shape, sizes, operation.num_rows
+    found = known(_from_the_left(*given) or _from_the_right(*given))
     return as_they_are(operation, found, counts_rows={1: flags(len(sizes), found.axis)})
 
 
@@ -85,12 +80,10 @@ def _reshaped_sizes(operation: Operation) -> Sizes:
     found = [i for i, size in enumerate(sizes) if size is None and said[i] == -1]
     given = [i for i, size in enumerate(sizes) if size is None and said[i] != -1]
     before = [i for i, size in enumerate(value.known_shape) if size is None]
-    example = value.example_shape or ()
-    if len(found) != 1 or Counter(example[i] for i in before) != Counter(
-        output.example_shape[i] for i in given
-    ):
+    example, after = value.example_shape or (), output.example_shape
+    if len(found) != 1 or Counter(example[i] for i in before) != Counter(after[i] for i in given):
         return sizes
-    num_elements = math.prod(size for size in value.known_shape if size is not None)
+    num_elements = math.prod(value.known_sizes)
     num_others = math.prod(size for size in sizes if size is not None)
     if num_others == 0 or num_elements % num_others:
         return sizes
@@ -155,9 +148,10 @@ def _squeeze(operation: Operation) -> Decision | None:
         axes = {axis for axis, size in enumerate(value.known_shape) if known(size) == 1}
     # A replica with a single row has an axis of size 1 that the whole value does not have: the axes
     # must be said, and "none" cannot be.
-    if not axes or value.rows.axis in axes:
+    at = value.rows.axis
+    if not axes or at in axes:
         return None
-    placed = value.rows.on_axis(value.rows.axis - sum(a < value.rows.axis for a in axes))
+    placed = value.rows.on_axis(at - sum(axis < at for axis in axes))
     return as_they_are(operation, placed, attributes={"squeeze_dims": sorted(axes)})
 
 
@@ -185,20 +179,16 @@ def _broadcast_to(operation: Operation) -> Decision | None:
 @rule("Tile", replicated=[1])
 def _tile(operation: Operation) -> Decision | None:
     value, operand = operation.inputs
-    axis, tiled = value.rows.axis, operation.outputs[0].shape
-    size = value.known_shape[axis]
-    times = _element(operand, axis)
-    if times is None:
-        times = known(known(tiled)[axis]) // size if size else None
-    if not times:
-        return None
-    return as_they_are(operation, Sharded(axis, value.rows.outer * times, value.rows.inner))
+    rows, tiled = value.rows, operation.outputs[0].shape
+    size, times = value.known_shape[rows.axis], _element(operand, rows.axis)
+    if times is None and size:
+        times = known(known(tiled)[rows.axis]) // size
+    placed = Sharded(rows.axis, rows.outer * (times or 0), rows.inner)
+    return as_they_are(operation, placed) if times else None
 
 
-@rule("Fill", replicated=[0, 1], is_pointwise=True)
-def _fill(operation: Operation) -> Decision | None:
-    """Never asked for: what is filled is the same everywhere. It may be made as rows."""
-    return None
+# Never asked for: what is filled is the same everywhere. It may be made as rows.
+rule("Fill", replicated=[0, 1], is_pointwise=True)(lambda operation: None)
 
 
 @rule("ConcatV2", replicated=[-1], linear=None)
@@ -207,13 +197,12 @@ def _concat(operation: Operation) -> Decision | None:
     """Join values along an axis, which is another input: the first or the last one."""
     at = 0 if operation.type == "Concat" else len(operation.inputs) - 1
     values = [*operation.inputs[:at], *operation.inputs[at + 1 :]]
-    first = next(
-        (v for v in values if isinstance(v.placement, Sharded) and v.shape is not None), None
-    )
-    axis, rows = known_axis(operation.inputs[at], known(first).rank), known(first).rows
+    cut = [v for v in values if isinstance(v.placement, Sharded)]
+    first = known(next((v for v in cut if v.shape is not None), None))
+    axis, rows = known_axis(operation.inputs[at], first.rank), first.rows
     placed: list[Placement] = [rows] * len(values)
     if axis == rows.axis:
-        if any(isinstance(v.placement, Sharded) and v.rows.inner != rows.inner for v in values):
+        if any(v.rows.inner != rows.inner for v in cut):
             return None
         blocks = [_blocks(v.known_shape[axis], rows, operation.num_rows) for v in values]
         placed = [Sharded(axis, number, rows.inner) for number in blocks]
@@ -234,10 +223,9 @@ def _pack(operation: Operation) -> Decision | None:
 def _unpack(operation: Operation) -> Decision | None:
     [value] = operation.inputs
     axis, rows = operation.attributes["axis"] % value.rank, value.rows
-    if axis == rows.axis:
-        return None
     placed = rows.on_axis(rows.axis - (axis < rows.axis))
-    return as_they_are(operation, *[placed] * len(operation.outputs))
+    is_cut = axis == rows.axis
+    return None if is_cut else as_they_are(operation, *[placed] * len(operation.outputs))
 
 
 @rule("Split", replicated=[0], linear=[1])
@@ -249,14 +237,11 @@ def _split(operation: Operation) -> Decision | None:
     axis, rows = known_axis(operand, value.rank), value.rows
     if axis != rows.axis:
         return as_they_are(operation, *[rows] * len(operation.outputs))
-    parts = []
-    for output in operation.outputs:
-        blocks = _blocks(known(output.shape)[axis], rows, operation.num_rows)
-        if not blocks:
-            return None
-        parts.append(Sharded(axis, blocks, rows.inner))
+    sizes = [known(output.shape)[axis] for output in operation.outputs]
+    blocks = [_blocks(size, rows, operation.num_rows) for size in sizes]
+    parts = [Sharded(axis, number, rows.inner) for number in blocks]
     counted = {1: (True,) * len(parts)} if has_sizes else {}
-    return as_they_are(operation, *parts, counts_rows=counted)
+    return as_they_are(operation, *parts, counts_rows=counted) if all(blocks) else None
 
 
 _BEGIN, _END, _STRIDES = 1, 2, 3

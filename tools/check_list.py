@@ -1,0 +1,160 @@
+"""The checks of `nox -s tests`: the commands of each, and which of them a change can break."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from changed import EVERYTHING, can_break, parts_of
+from run_checks import Check
+from source_tree import PACKAGES, ROOT, WITH_RANKS, is_compiled, uses_tensorflow
+
+BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
+PARTITIONS = "packages/tnt-keras/tests/unit/partition"  # as long as all other units
+
+
+class Suites(NamedTuple):
+    """Tests of some folders or files, in one process."""
+
+    title: str
+    folders: Sequence[str]
+    options: Sequence[str] = ()
+
+
+class Run(NamedTuple):
+    """Where reports lie, which GoogleTest and options the tests get, which parts have changed."""
+
+    reports: Path
+    googletest: str | None
+    pytest_options: Sequence[str]
+    changed: Sequence[str] = (EVERYTHING,)
+
+
+def checks_of(run: Run) -> tuple[list[Check], list[str]]:
+    """Return the checks for tools/run_checks.py, and a line for each that the change cannot break.
+
+    Three run at a time, in this order: two that compute beside one that mostly waits, and at the
+    end C++, which has work for both cores when the other checks run out. Deadlines are for a
+    machine that is several times slower than the usual one.
+    """
+    others = [
+        Check("types", types_commands(), 1200),
+        Check("docs", [docs_command()], 1200),
+        Check("wheels", wheels_commands(run.reports / "wheels"), 1200),
+    ]
+    if run.googletest is not None:
+        others.append(
+            Check("C++ tests", cpp_commands(run.googletest, run.reports / "cpp.xml"), 3600)
+        )
+    checks, skipped = [Check("style", style_commands(), 600)], []
+    for suites in all_suites():
+        kept = [folder for folder in suites.folders if can_break(run.changed, folder)]
+        skipped += [skipped_line(each) for each in suites.folders if each not in kept]
+        if kept:
+            checks.append(pytest_check(suites._replace(folders=kept), run))
+    for check in others:
+        if can_break(run.changed, check.title):
+            checks.append(check)
+        else:
+            skipped.append(skipped_line(check.title))
+    return checks, list(dict.fromkeys(skipped))
+
+
+def skipped_line(check: str) -> str:
+    """Say why a check is skipped; the line is the same for all files of a folder of tests."""
+    folder = "/".join(check.split("/")[:4])
+    return f"skipped: {folder}, for nothing has changed in {', '.join(sorted(parts_of(check)))}"
+
+
+def all_suites() -> list[Suites]:
+    """Return the tests in Python, by the process that runs them."""
+    with_tensorflow = [name for name in PACKAGES if uses_tensorflow(name)]
+    plain = [f"packages/{name}/tests" for name in PACKAGES if name not in with_tensorflow]
+    folders = [f"packages/{name}/tests/ranks" for name in with_tensorflow if name in WITH_RANKS]
+    found = (path for each in folders for path in ROOT.glob(f"{each}/**/test_*.py"))
+    files = sorted(str(path.relative_to(ROOT)) for path in found)
+    # Three checks, so that none is still running when all others have ended.
+    ranks = [
+        Suites(f"ranks with TensorFlow, part {first + 1}", files[first::3]) for first in range(3)
+    ]
+    units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
+    return [
+        Suites("partitions", [PARTITIONS]),
+        ranks[1],
+        Suites("suites without TensorFlow", [*plain, "tests/tools"]),
+        ranks[2],
+        # Together, since some commands of the documentation are the jobs that are looked at.
+        Suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
+        ranks[0],
+        Suites("units with TensorFlow", [*units, "tests/contract"], [f"--ignore={PARTITIONS}"]),
+        Suites("benchmarks and models", ["tests/bench", "models"]),
+    ]
+
+
+def pytest_check(suites: Suites, run: Run) -> Check:
+    """Return the check that runs tests in one process."""
+    report = f"--junit-xml={run.reports / suites.title.replace(' ', '_')}.xml"
+    options = [*run.pytest_options, *suites.options, report]
+    command = ["python", "-m", "pytest", "-q", "--durations=15", *options, *suites.folders]
+    return Check(suites.title, [command], 3600)
+
+
+def style_commands() -> list[list[str]]:
+    """Style, layers, versions, and the tables of variables."""
+    sources = [p for p in ROOT.glob("packages/*/cpp/**/*") if p.suffix in (".h", ".hpp", ".cpp")]
+    return [
+        ["ruff", "check", "."],
+        ["ruff", "format", "--check", "."],
+        ["lint-imports"],
+        ["python", "tools/check_layers.py"],
+        ["python", "tools/check_versions.py"],
+        ["python", "tools/write_environment.py", "--check"],
+        ["clang-format", "--dry-run", "--Werror", *map(str, sorted(sources))],
+    ]
+
+
+def types_commands() -> list[list[str]]:
+    """Check packages and programs, then the models, whose folders have no package above them."""
+    sources = [*(f"packages/{package}/src" for package in PACKAGES), "tools", "benchmarks"]
+    return [["mypy", *sources], ["mypy", "-p", "models", "--exclude", "lenet5|test_|conftest"]]
+
+
+def docs_command() -> list[str]:
+    """Build the documentation; a warning is an error."""
+    return ["sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]
+
+
+def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
+    """Build and run tnt-comm's C++ tests in the folder where its wheel was built just before."""
+    folder = f"packages/tnt-comm/{BUILD_FOLDER}"
+    options = ["-DTNT_COMM_BUILD_TESTS=ON", f"-DGTest_ROOT={googletest}"]
+    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
+    return [
+        ["cmake", "-S", "packages/tnt-comm", "-B", folder, *options],
+        ["cmake", "--build", folder, "--parallel", "2"],
+        [*run, "--output-junit", str(report)],
+    ]
+
+
+def wheels_commands(folder: Path) -> list[list[str]]:
+    """Build what needs no compiler, from sdist to wheel, look inside, import it from there."""
+    pure = [name for name in PACKAGES if not is_compiled(name)]
+    commands = []
+    for name in pure:
+        build = ["python", "-m", "build", "--no-isolation", f"--outdir={folder / name}"]
+        commands += [[*build, f"packages/{name}"], contents_command(name, folder / name)]
+    target = str(folder / "installed")
+    install = ["python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    found = [f"--find-links={folder / name}" for name in pure]
+    modules = ", ".join(name.replace("-", "_") for name in pure)
+    look = f"all(one.__file__.startswith({target!r}) for one in ({modules}))"
+    program = f"import sys; sys.path.insert(0, {target!r}); import {modules}; assert {look}"
+    return [*commands, [*install, f"--target={target}", *found, *pure], ["python", "-c", program]]
+
+
+def contents_command(package: str, wheels: Path) -> list[str]:
+    """Fail if wheels lack a file of the sources, or have others than what a compiler makes."""
+    compiled = ["--ignore=W102"] if is_compiled(package) else []
+    return ["check-wheel-contents", *compiled, f"--src-dir=packages/{package}/src", str(wheels)]
