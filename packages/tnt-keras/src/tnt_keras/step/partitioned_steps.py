@@ -109,7 +109,7 @@ class PartitionedSteps:
             raise
         if not functions.added:
             return result
-        own_share = 1.0 if is_cut else get_size() * part.num_local / part.num_global
+        own_share = 1.0 if is_cut else get_size() * part.num_local / max(part.num_global, 1)
         self.owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
         return result
 
