@@ -33,6 +33,7 @@ from tnt_keras.inputs.python_batches import (
     differs_when_read_again,
     is_read_in_parallel,
     makes_rows,
+    note_reading_by_master,
     reader_of,
     split_numbers,
 )
@@ -55,6 +56,7 @@ def distribute_python_input(
     if get_size() > 1:
         free_iterators_at_exit()
     if given.distribute and is_read_by_master(given, lambda: _differs_when_read_again(given)):
+        note_reading_by_master(given.x)
         data = MasterInput(lambda: adapter_of(given.x, class_weight, shuffle=shuffle))
         independent = batches_are_independent(given.x) and not shuffle
         return DistributedInput(data, None, False, independent, is_read_by_master=True)

@@ -51,18 +51,32 @@ def makes_rows(data: Any) -> bool:
     )
 
 
+_READ_BY_MASTER: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
+
+
+def note_reading_by_master(data: Any) -> None:
+    """Remember that the master rank reads `data` for all: those that go on, it must go on reading.
+
+    Local.
+    """
+    if isinstance(data, types.GeneratorType):
+        _READ_BY_MASTER.add(data)
+
+
 def differs_when_read_again(data: Any, steps: int | None, *, is_validation: bool) -> bool:
     """Return whether another reading of `data`, or one on another rank, may give others. Local.
 
     A generator that validates again and again gives its first two batches each time, and goes on
-    from where Keras has read ahead to, which no two ranks do to the same batch.
+    from where Keras has read ahead to, which no two ranks do to the same batch. One that the master
+    rank has read once stands still on the others.
     """
     if isinstance(data, keras.utils.PyDataset):
         return draws_random_numbers(data) or (
             is_read_in_parallel(data) and bool(in_attributes(data, _DRAWING))
         )
     if isinstance(data, types.GeneratorType):
-        return draws_random_numbers(data) or (is_validation and steps is not None)
+        goes_on_by_itself = is_validation and steps is not None
+        return goes_on_by_itself or data in _READ_BY_MASTER or draws_random_numbers(data)
     return True  # a loader, whose workers and transformations nothing tells of
 
 

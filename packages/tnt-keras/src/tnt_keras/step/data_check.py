@@ -52,7 +52,8 @@ _REMEDY_FOR_DATASETS = (
 _REMEDY_FOR_BATCHES = (
     "Give `{call}` the same arguments on all ranks, each of which computes some of the rows, or "
     "the elements of `tnt.data.distribute(dataset)`, of a dataset that all build alike. Do all "
-    "set the same seeds for what is random?"
+    "set the same seeds for what is random? Was a tensor made of this rank's part of a batch? Make "
+    "it in `{call}`, or by `dataset.map`."
 )
 _OTHER_SHAPES = (
     "The samples of ranks have different shapes, so that they are no batch. Pad them alike, or "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -185,6 +186,14 @@ def drawn_after_calls(distributed: bool) -> dict[str, Any]:
     drawn["evaluate"] = np.random.normal(size=3)
     model.predict(_noise_of_one_pass(), verbose=0)
     return drawn | {"predict": np.random.normal(size=3)}
+
+
+def evaluated_where_rank_0_has_read() -> list[float]:
+    """Losses of calls with one generator, which rank 0 is told to read for the first one alone."""
+    model = restarted(classifier, True)
+    batches = (samples(5, seed=step) for step in itertools.count())
+    model.fit(batches, steps_per_epoch=2, verbose=0, tnt_read="rank 0")
+    return [model.evaluate(batches, steps=2, verbose=0)[0] for _ in range(2)]
 
 
 def drawn_after_an_error(distributed: bool) -> dict[str, Any]:

@@ -49,6 +49,12 @@ def test_what_a_script_draws_after_an_error_of_its_data_is_what_it_draws_seriall
     assert_serial(read_by_master.drawn_after_an_error, pool_of)
 
 
+def test_a_generator_that_rank_0_has_read_once_it_goes_on_reading(pool_of: Any) -> None:
+    first, second = pool_of(2).run(read_by_master.evaluated_where_rank_0_has_read)
+    assert first == second
+    assert first[0] != first[1]
+
+
 def test_structures_of_dense_ragged_and_sparse_rows_come_as_they_are(pool_of: Any) -> None:
     assert_serial(read_by_master.noise_of_structures, pool_of)
 
