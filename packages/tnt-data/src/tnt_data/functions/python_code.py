@@ -69,7 +69,10 @@ def _was_not_seeded(generator: Any) -> bool:
     kinds = (np.random.Generator, np.random.RandomState)
     if not isinstance(generator, kinds) or generator is _OF_NUMPY:
         return False
-    bits = getattr(generator, "bit_generator", None) or getattr(generator, "_bit_generator", None)
+    if isinstance(generator, np.random.Generator):
+        bits: Any = generator.bit_generator
+    else:
+        bits = generator.__reduce__()[1][0]  # as it is pickled
     entropy = getattr(getattr(bits, "seed_seq", None), "entropy", None)
     return isinstance(entropy, int) and entropy.bit_length() > _ENTROPY_BITS
 
