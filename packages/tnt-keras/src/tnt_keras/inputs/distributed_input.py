@@ -22,8 +22,7 @@ class DistributedInput:
     is_compared: bool  # between ranks in each step, hence at the end of epochs too
     epochs_are_independent: bool = False  # the same, whether earlier ones were read or not
     irreproducible: tuple[str, ...] = ()  # why another process sees other samples
-
-    is_read_by_master: bool = False
+    is_read_by_master: bool = False  # and sent, so that other ranks draw nothing
 
     @property
     def batches(self) -> Any:

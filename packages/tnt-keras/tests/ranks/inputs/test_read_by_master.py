@@ -84,11 +84,7 @@ def test_a_loop_of_ones_own_gets_rows_of_one_reading(pool_of: Any) -> None:
     [
         ("damaged", "batch 3 is damaged", 3),
         ("other rows", "differ in their number of rows", 3),
-        (
-            "early",
-            "",
-            7,
-        ),
+        ("early", "", 7),
         ("stopped", "", 2),
     ],
     thorough=[
