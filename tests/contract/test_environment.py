@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 RANKS, SETTINGS = write_environment.read_table(ROOT)
 READERS = {
     "tnt-comm": ROOT / "packages/tnt-comm/cpp/tnt/comm/base/environment.cpp",
-    "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/environment.py",
+    "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/rank.py",
 }
 
 

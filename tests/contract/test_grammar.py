@@ -13,7 +13,7 @@ import sys
 import pytest
 import write_environment
 
-import tnt_keras.process.environment as keras_environment
+from tnt_keras.process import rank as keras_rank
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Word
@@ -164,7 +164,7 @@ def keras_value(name, settings):
 def keras_reads(name, text):
     """Value, or `None` if tnt-keras refuses."""
     try:
-        return keras_value(name, keras_environment.read_settings({name: text}))
+        return keras_value(name, keras_rank.read_settings({name: text}))
     except ValueError as error:
         if name not in str(error):
             raise
@@ -181,7 +181,7 @@ def test_tnt_keras_reads_what_the_launcher_reads(variable):
 
 
 def test_tnt_keras_knows_no_settings_but_those_of_the_table():
-    fields = vars(keras_environment.Settings())
+    fields = vars(keras_rank.Settings())
     assert len(fields) == len(readers("tnt-keras")) - 1  # two names of one threshold
 
 

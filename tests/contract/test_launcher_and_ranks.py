@@ -1,6 +1,6 @@
 """What the launcher writes is what the ranks understand, value by value."""
 
-from tnt_keras.process.environment import Settings, read_settings
+from tnt_keras.process.rank import Settings, read_settings
 from tnt_launch.planning import settings as launcher
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_plan

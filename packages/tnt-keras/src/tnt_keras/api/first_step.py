@@ -14,13 +14,14 @@ import tensorflow as tf
 from tnt_keras.keras_hooks.private import all_layers, has_keras_methods
 from tnt_keras.process.rank import get_size
 from tnt_keras.step.accumulation import reduce_accumulated
-from tnt_keras.step.generators import (
+from tnt_keras.step.owner import step_scope
+from tnt_keras.step.replicas import (
+    check_replicas_in_turn,
     generator_states,
     set_generator_states,
+    synchronize,
     use_generators_of_master,
 )
-from tnt_keras.step.owner import step_scope
-from tnt_keras.step.replicas import check_replicas_in_turn, synchronize
 
 
 def split_arguments(

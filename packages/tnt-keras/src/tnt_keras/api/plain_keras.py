@@ -12,8 +12,14 @@ import keras
 
 from tnt_keras.calls.current_call import user_line
 from tnt_keras.keras_hooks.private_tensorflow import keep_generated_code_in_memory
-from tnt_keras.process.environment import settings
-from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger, set_up_logging
+from tnt_keras.process.rank import (
+    get_rank,
+    get_size,
+    is_master_rank,
+    logger,
+    set_up_logging,
+    settings,
+)
 
 _Function = Callable[..., Any]
 

@@ -23,10 +23,9 @@ from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL
-from tnt_keras.step.generators import use_generators_of_master
 from tnt_keras.step.keras_function import Steps, new_steps
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
-from tnt_keras.step.replicas import check_replicas_in_turn
+from tnt_keras.step.replicas import check_replicas_in_turn, use_generators_of_master
 
 _MANY_GRAPHS = 5
 

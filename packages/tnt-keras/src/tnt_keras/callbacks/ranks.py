@@ -13,8 +13,7 @@ import keras
 
 from tnt_keras.calls.current_call import holding, on_one_rank
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.process.environment import settings
-from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger
+from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger, settings
 
 _Class = TypeVar("_Class")
 

@@ -16,8 +16,7 @@ import tensorflow as tf
 import tnt_comm
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.exchange_plan import ExchangedValue
-from tnt_keras.process.environment import settings
-from tnt_keras.process.rank import logger
+from tnt_keras.process.rank import logger, settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.keras_hooks.private import DataAdapter
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank, logger
 from tnt_keras.step.batch import has_rows, in_order_of_rows, num_rows, rows_at
-from tnt_keras.step.generators import (
+from tnt_keras.step.replicas import (
     generator_states,
     set_generator_states,
     use_generators_of_master,

@@ -9,15 +9,15 @@ import ctypes
 import functools
 import importlib.resources
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 import tnt_comm
-from tnt_keras.process.environment import Settings, settings
-from tnt_keras.process.rank import get_size, logger, set_up_logging
-from tnt_keras.process.variables import ALL_NAMES, PROBE, warnings_of_unknown
+from tnt_keras.process.rank import Settings, get_size, logger, set_up_logging, settings
+from tnt_keras.process.variables import ALL_NAMES, BLANKS, PROBE, warnings_of_unknown
 
 # Not where the sources are in an editable installation.
 _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
@@ -68,6 +68,12 @@ def check_probe(probe: object, name: str = "probe=") -> None:
             "step, so that there is nothing to prove.",
             name,
         )
+
+
+def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
+    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
+    return int(text) or None if text.isdecimal() else None
 
 
 @functools.cache

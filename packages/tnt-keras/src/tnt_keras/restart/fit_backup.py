@@ -24,7 +24,7 @@ from tnt_keras.process.rank import get_rank, logger
 from tnt_keras.restart.backup_files import BackupFiles
 from tnt_keras.restart.container import digest_of, is_plain
 from tnt_keras.restart.training_state import Progress, SavedState, TrainingState, restore_variables
-from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.step.replicas import generator_states, set_generator_states
 
 
 def backup_of(model: Any, callbacks: Any) -> FitBackup | None:

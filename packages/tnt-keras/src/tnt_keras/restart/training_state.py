@@ -18,7 +18,7 @@ from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank, logger
 from tnt_keras.restart import container
 from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
-from tnt_keras.step.generators import generator_states
+from tnt_keras.step.replicas import generator_states
 from tnt_keras.step.signature import Sizes
 
 _GET, _SET = "get_backup_state", "set_backup_state"

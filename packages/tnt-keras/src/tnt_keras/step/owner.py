@@ -20,7 +20,7 @@ import keras
 from tnt_keras.calls.current_call import holding, user_line
 from tnt_keras.exchange.step_exchange import StepChannels
 from tnt_keras.keras_hooks.patch import plain_class
-from tnt_keras.process.environment import settings
+from tnt_keras.process.rank import settings
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.signature import BatchForms, Sizes
 

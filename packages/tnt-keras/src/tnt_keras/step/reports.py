@@ -21,8 +21,7 @@ import tensorflow as tf
 
 from tnt_keras.partition import Explanation, TracedStep, is_draw
 from tnt_keras.partition.graph import Edge, past_aliases, users_line
-from tnt_keras.process.environment import settings
-from tnt_keras.process.rank import get_size, is_master_rank, logger
+from tnt_keras.process.rank import get_size, is_master_rank, logger, settings
 from tnt_keras.step.batch_norm_region import Normalisations
 from tnt_keras.step.owner import StepOptions
 from tnt_keras.step.replicas import array_of

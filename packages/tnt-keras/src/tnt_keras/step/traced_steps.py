@@ -27,9 +27,14 @@ from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
-from tnt_keras.step.generators import set_generator_states, use_generators_of_master
 from tnt_keras.step.owner import StepOwner, step_scope
-from tnt_keras.step.replicas import backing, metric_variables, synchronize_new
+from tnt_keras.step.replicas import (
+    backing,
+    metric_variables,
+    set_generator_states,
+    synchronize_new,
+    use_generators_of_master,
+)
 from tnt_keras.step.settings import require_same_layers, require_same_optimizers
 from tnt_keras.step.signature import (
     Form,

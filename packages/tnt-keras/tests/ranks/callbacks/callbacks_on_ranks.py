@@ -18,8 +18,7 @@ from classifiers import classifier, restarted, results_of, samples
 import tnt_keras
 from tnt_keras.callbacks import Callback, run_on_master
 from tnt_keras.keras_hooks.patch import replaced
-from tnt_keras.process import environment
-from tnt_keras.process.rank import logger
+from tnt_keras.process.rank import Settings, logger
 
 BATCH_SIZE = 5
 VALIDATION = slice(0, 7)
@@ -261,7 +260,7 @@ def tensorboard(
     if wrapper is not None:
         given = Callback(given, run_on_all_ranks=wrapper)
     messages: list[str] = []
-    settings = environment.Settings(tensorboard_on_all_ranks=wanted)
+    settings = Settings(tensorboard_on_all_ranks=wanted)
     keras.utils.set_random_seed(11)
     model = keras.Sequential(
         [keras.Input((4,)), keras.layers.Embedding(5, 2), keras.layers.Flatten()]

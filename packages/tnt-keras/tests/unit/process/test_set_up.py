@@ -9,9 +9,8 @@ import pytest
 import tensorflow as tf
 
 from tnt_keras.process import framework, rank
-from tnt_keras.process.environment import Settings
 from tnt_keras.process.framework import check_devices
-from tnt_keras.process.rank import set_up_logging
+from tnt_keras.process.rank import Settings, set_up_logging
 from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
 
 

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tnt_keras.process.environment import Settings, read_settings, threads_of_operations
+from tnt_keras.process.framework import threads_of_operations
+from tnt_keras.process.rank import Settings, read_settings
 
 
 def test_empty_environment_gives_the_documented_defaults() -> None:

@@ -25,7 +25,7 @@ from tnt_keras.restart.container import (
     unpacked,
 )
 from tnt_keras.restart.training_state import CallbackState
-from tnt_keras.step.generators import generator_states, set_generator_states
+from tnt_keras.step.replicas import generator_states, set_generator_states
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

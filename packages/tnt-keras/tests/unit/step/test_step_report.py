@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from tnt_keras.partition import Exchanged, Explanation
-from tnt_keras.process.environment import Settings
+from tnt_keras.process.rank import Settings
 from tnt_keras.step import reports
 from tnt_keras.step.batch_norm_region import Normalisations
 from tnt_keras.step.reports import StepReport
