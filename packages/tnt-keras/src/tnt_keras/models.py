@@ -12,8 +12,8 @@ from typing import Any
 import keras
 
 from tnt_keras.api.model import Model, Sequential
-from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files import read_from_master, write_atomically
+from tnt_keras.calls.together import collective_call
 from tnt_keras.keras_hooks.patch import signature_of
 from tnt_keras.legacy.original_names import no_attribute
 from tnt_keras.process.framework import class_for_errors

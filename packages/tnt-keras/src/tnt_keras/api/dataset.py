@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.together import collective_call
 from tnt_keras.inputs.arguments import OWN_LOOP, input_of_call
 from tnt_keras.inputs.distribute import distribute_input
 from tnt_keras.process.framework import set_up_process

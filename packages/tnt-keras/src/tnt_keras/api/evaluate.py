@@ -15,7 +15,7 @@ from tnt_keras.api.first_step import (
 )
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.calls.agree import compared_at_once
-from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.together import collective_call
 from tnt_keras.inputs.arguments import EVALUATION, input_of_call, is_left_to_keras
 from tnt_keras.inputs.compare_ranks import require_same_arguments, require_same_batch
 from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input

@@ -19,7 +19,7 @@ from tnt_keras.api.first_step import (
 )
 from tnt_keras.callbacks.select import select_callbacks
 from tnt_keras.calls.agree import compared_at_once
-from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.together import collective_call
 from tnt_keras.inputs.arguments import (
     TRAINING,
     VALIDATION,

@@ -11,8 +11,8 @@ from typing import Any
 
 import keras
 
-from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.files import read_from_master, write_atomically, write_here
+from tnt_keras.calls.together import collective_call
 from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, replaced, signature_of
 from tnt_keras.keras_hooks.private import has_keras_methods
 from tnt_keras.step.accumulation import reduce_accumulated

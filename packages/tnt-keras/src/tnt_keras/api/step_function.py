@@ -19,7 +19,7 @@ from tnt_keras.api.function_arguments import (
 )
 from tnt_keras.api.model import Model
 from tnt_keras.api.save import make_files_whole, noted_layers
-from tnt_keras.calls.collective_call import collective_call
+from tnt_keras.calls.together import collective_call
 from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL

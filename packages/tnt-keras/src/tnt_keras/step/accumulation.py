@@ -25,9 +25,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.calls.collective_call import collective_call
 from tnt_keras.calls.current_call import on_one_rank
 from tnt_keras.calls.messages import allreduce
+from tnt_keras.calls.together import collective_call
 from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, plain_class, without_mixins
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep

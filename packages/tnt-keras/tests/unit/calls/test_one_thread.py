@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tnt_keras.calls.collective_call import only_in_this_thread
+from tnt_keras.calls.together import only_in_this_thread
 
 
 def _error_in_another_thread(call: Callable[[], None]) -> str:
