@@ -10,14 +10,13 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_replicas import assert_rule
-from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
-from test_rules_matrices import TYPES as MATRICES
+from rule_sweep import SIZES, decision, placements_of, raw, sweep
 
-from tnt_keras.partition.rules import linear_algebra
 from tnt_keras.partition.value import PARTIAL, REPLICATED, Placement, Shape, Sharded
 
 EXAMPLES = settings().max_examples // 8
 BATCHED = ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"]
+TYPES = {"Einsum", "MatMul", "SparseMatMul", *BATCHED}
 
 
 def floats(*shape: int) -> Any:
@@ -26,10 +25,6 @@ def floats(*shape: int) -> Any:
 
 def product(name: str, **attributes: Any) -> Any:
     return raw(name, **({"Tout": tf.float32} if name == "BatchMatMulV3" else {}), **attributes)
-
-
-def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(linear_algebra) == {"Einsum", "MatMul", "SparseMatMul", *BATCHED} | MATRICES
 
 
 @pytest.mark.parametrize("name", ["MatMul", "SparseMatMul"])

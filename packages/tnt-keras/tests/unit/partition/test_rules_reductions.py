@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from rule_replicas import assert_rule
 from rule_sweep import SIZES, decision, placements_of, raw, sweep, types_of
 from test_rules_along_axis import TYPES as ALONG_AXES
+from test_rules_contraction import TYPES as CONTRACTIONS
+from test_rules_matrices import TYPES as MATRICES
 
 from tnt_keras.partition.rules import axes
 from tnt_keras.partition.value import PARTIAL, REPLICATED, Partial, Placement, Shape, Sharded
@@ -39,7 +41,8 @@ def values_for(name: str, *shape: int) -> Any:
 
 
 def test_each_operation_with_a_rule_is_tested() -> None:
-    assert types_of(axes) == {*OVER_REPLICAS, "EuclideanNorm", *ARGUMENTS, *OTHERS} | ALONG_AXES
+    reductions = {*OVER_REPLICAS, "EuclideanNorm", *ARGUMENTS, *OTHERS}
+    assert types_of(axes) == reductions | ALONG_AXES | CONTRACTIONS | MATRICES
 
 
 @settings(max_examples=EXAMPLES)

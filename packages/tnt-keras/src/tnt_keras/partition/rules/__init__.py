@@ -9,6 +9,5 @@ from tnt_keras.partition.rules import (  # noqa: F401 - each enters its rules in
     elementwise,
     images,
     indexing,
-    linear_algebra,
     shapes,
 )
