@@ -2,5 +2,5 @@
 
 `fit_backup` takes part in one `fit`, and reads its data anew to where they were; what it writes and
 restores is a `training_state`: values of all variables, states of callbacks and random generators,
-and the progress, which `container` turns into bytes and `backup_files` keeps in a folder.
+and the progress, which `backup_files` turns into bytes and keeps in a folder.
 """

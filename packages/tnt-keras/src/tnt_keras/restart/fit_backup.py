@@ -21,8 +21,7 @@ from tnt_keras.callbacks.select import as_list, refuse_own_list
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks import private
 from tnt_keras.process.rank import get_rank, logger
-from tnt_keras.restart.backup_files import BackupFiles
-from tnt_keras.restart.container import digest_of, is_plain
+from tnt_keras.restart.backup_files import BackupFiles, digest_of, is_plain
 from tnt_keras.restart.training_state import Progress, SavedState, TrainingState, restore_variables
 from tnt_keras.step.replicas import generator_states, set_generator_states
 

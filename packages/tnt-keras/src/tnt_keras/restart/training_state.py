@@ -15,7 +15,14 @@ from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather, allgather_json
 from tnt_keras.keras_hooks.private import global_seed, has_global_seed, in_attributes
 from tnt_keras.process.rank import MASTER_RANK, get_rank, is_master_rank, logger
-from tnt_keras.restart import container
+from tnt_keras.restart.backup_files import (
+    NotPlainError,
+    digest_of,
+    is_plain,
+    is_variable,
+    packed,
+    unpacked,
+)
 from tnt_keras.step import replicas
 from tnt_keras.step.accumulation import note_totals, reduce_accumulated
 from tnt_keras.step.replicas import generator_states
@@ -59,15 +66,15 @@ class CallbackState:
         self._callback = callback
         self._has_methods = all(callable(getattr(callback, name, None)) for name in (_GET, _SET))
         attributes = {} if self._has_methods else vars(callback)
-        self._first = {name: container.digest_of(value) for name, value in attributes.items()}
+        self._first = {name: digest_of(value) for name, value in attributes.items()}
         self._named: set[str] = set()  # attributes that a warning has named
 
     def save(self) -> bytes:
         """Return what has changed."""
         state = getattr(self._callback, _GET)() if self._has_methods else self._changed()
         try:
-            return container.packed((self.class_name, state))
-        except container.NotPlainError as error:
+            return packed((self.class_name, state))
+        except NotPlainError as error:
             raise TypeError(
                 f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
                 f"or lists, tuples, sets and dicts of these. There is a {error} in it."
@@ -75,17 +82,17 @@ class CallbackState:
 
     def fits(self, saved: bytes) -> bool:
         """Return whether a state is that of a callback of the same class."""
-        return bool(container.unpacked(saved)[0] == self.class_name)
+        return bool(unpacked(saved)[0] == self.class_name)
 
     def restore(self, saved: bytes) -> None:
         """Give the callback what `save` has returned in another process."""
-        _, state = container.unpacked(saved)
+        _, state = unpacked(saved)
         if self._has_methods:
             getattr(self._callback, _SET)(state)
             return
         for name, value in state.items():
             present: Any = getattr(self._callback, name, None)
-            if container.is_variable(present):
+            if is_variable(present):
                 present.assign(value)
             else:
                 setattr(self._callback, name, value)
@@ -94,9 +101,9 @@ class CallbackState:
         changed = {
             name: value
             for name, value in vars(self._callback).items()
-            if name not in self._first or _differ(self._first[name], container.digest_of(value))
+            if name not in self._first or _differ(self._first[name], digest_of(value))
         }
-        plain = {name: value for name, value in changed.items() if container.is_plain(value)}
+        plain = {name: value for name, value in changed.items() if is_plain(value)}
         for name in (name for name in changed if name not in plain):
             self._warn(name)
         return plain
@@ -148,7 +155,7 @@ class SavedState:
         of_master = of_ranks[MASTER_RANK]
         own = of_ranks[get_rank()] if get_rank() < len(of_ranks) else of_master
         parts = [of_master[place] if part is None else part for place, part in enumerate(own)]
-        generators = container.unpacked(parts[0])
+        generators = unpacked(parts[0])
         return cls(
             **{**backup, "progress": Progress(**backup["progress"])},
             first_generators=generators["first"],
@@ -173,7 +180,7 @@ class TrainingState:
         """Return the state for a file; that of the master rank is complete. Collective."""
         reduce_accumulated(self._model._tnt_owner.optimizers)  # the same with and without a restart
         generators = {"first": self.first_generators, "now": generator_states()}
-        parts = [container.packed(generators), *(callback.save() for callback in self._callbacks)]
+        parts = [packed(generators), *(callback.save() for callback in self._callbacks)]
         variables = variables_of(self._model)
         return {
             "fit_number": self._fit_number,
@@ -239,8 +246,8 @@ def _gather_parts(own: list[bytes]) -> list[list[bytes | None]]:
         part if digest not in of_master[place : place + 1] else None
         for place, (part, digest) in enumerate(zip(own, digests, strict=True))
     ]
-    sent = allgather("differing parts", container.packed(differing))
-    return [list(own), *map(container.unpacked, sent[1:])]
+    sent = allgather("differing parts", packed(differing))
+    return [list(own), *map(unpacked, sent[1:])]
 
 
 def variables_of(model: keras.Model) -> list[Any]:

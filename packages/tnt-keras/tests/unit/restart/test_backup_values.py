@@ -16,7 +16,7 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tnt_keras.restart.container import (
+from tnt_keras.restart.backup_files import (
     VALUE,
     DamagedError,
     NotPlainError,
