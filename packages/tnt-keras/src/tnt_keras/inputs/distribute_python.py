@@ -33,7 +33,6 @@ from tnt_keras.inputs.python_batches import (
     differs_when_read_again,
     is_read_in_parallel,
     makes_rows,
-    note_reading_by_master,
     reader_of,
     split_numbers,
 )
@@ -56,7 +55,8 @@ def distribute_python_input(
     if get_size() > 1:
         free_iterators_at_exit()
     if given.distribute and is_read_by_master(given, lambda: _differs_when_read_again(given)):
-        note_reading_by_master(given.x)
+        if isinstance(given.x, types.GeneratorType):
+            reader_of(given.x).is_master = True
         data = MasterInput(lambda: adapter_of(given.x, class_weight, shuffle=shuffle))
         independent = batches_are_independent(given.x) and not shuffle
         return DistributedInput(data, None, False, independent, is_read_by_master=True)
@@ -82,6 +82,7 @@ def _input_of_all(given: InputArguments, shuffle: bool, class_weight: ClassWeigh
     if not isinstance(given.x, types.GeneratorType):
         return PythonInput(given.x, class_weight, lambda whole: _slice(whole, given))
     reader = reader_of(given.x)
+    reader.begin_use()
     return PythonInput(
         batches_of(given.x, reader),
         class_weight,

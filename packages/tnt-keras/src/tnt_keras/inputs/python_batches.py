@@ -51,18 +51,6 @@ def makes_rows(data: Any) -> bool:
     )
 
 
-_READ_BY_MASTER: weakref.WeakSet[Generator[Any, None, None]] = weakref.WeakSet()
-
-
-def note_reading_by_master(data: Any) -> None:
-    """Remember that the master rank reads `data` for all: those that go on, it must go on reading.
-
-    Local.
-    """
-    if isinstance(data, types.GeneratorType):
-        _READ_BY_MASTER.add(data)
-
-
 def differs_when_read_again(data: Any, steps: int | None, *, is_validation: bool) -> bool:
     """Return whether another reading of `data`, or one on another rank, may give others. Local.
 
@@ -76,7 +64,7 @@ def differs_when_read_again(data: Any, steps: int | None, *, is_validation: bool
         )
     if isinstance(data, types.GeneratorType):
         goes_on_by_itself = is_validation and steps is not None
-        return goes_on_by_itself or data in _READ_BY_MASTER or draws_random_numbers(data)
+        return goes_on_by_itself or reader_of(data).is_master or draws_random_numbers(data)
     return True  # a loader, whose workers and transformations nothing tells of
 
 
@@ -223,6 +211,7 @@ class GeneratorReader:
     """Read one generator, weakly referenced, in a thread of its own for all its uses."""
 
     def __init__(self, generator: Generator[Any, None, None]) -> None:
+        self.is_master = False  # True once that rank has read it for all, and must go on doing so
         self._generator = weakref.ref(generator)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="tnt-generator")
         self._pending: deque[Future[Any]] = deque()
@@ -270,10 +259,8 @@ _READERS: weakref.WeakKeyDictionary[Generator[Any, None, None], GeneratorReader]
 
 
 def reader_of(generator: Generator[Any, None, None]) -> GeneratorReader:
-    """Return the one reader of a generator, prepared for another call that uses it. Local."""
-    reader = _READERS.setdefault(generator, GeneratorReader(generator))
-    reader.begin_use()
-    return reader
+    """Return the one reader of a generator, for all uses; `begin_use` begins the next. Local."""
+    return _READERS.setdefault(generator, GeneratorReader(generator))
 
 
 def batches_of(

@@ -80,6 +80,7 @@ def test_what_was_read_ahead_of_a_stopped_epoch_is_used_next_time() -> None:
     reader.begin_epoch(10)
     assert take(reader, 4) == [0, 1, 2, 3]
     again = reader_of(generator)
+    again.begin_use()
     assert take(again, 4) == [4, 5, 6, 7]
     assert next(generator) == 8
 
