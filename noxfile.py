@@ -7,7 +7,9 @@ index. What it compiles lies in packages/*/build and is taken from there the nex
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import time
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import nox
 from nox.command import CommandFailed
+from packaging.requirements import Requirement
 
 sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
@@ -27,9 +30,12 @@ from source_tree import (
     WITH_RANKS,
     extends_python,
     extra_of,
+    is_compiled,
     local_closure,
+    needs_of,
     oldest_versions,
     requirements,
+    uses_tensorflow,
 )
 
 HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its own
@@ -56,23 +62,54 @@ def install(session: nox.Session, packages: Iterable[str], *others: str) -> None
     What builds the packages comes first: they are built in this environment and not in one of
     their own, so that nothing is fetched twice and CMake finds what it has compiled before.
     """
-    session.env["PYTHONPATH"] = None  # it holds nox itself, see README
-    # Python compiles what is imported, a third of all files; pip would compile every one.
-    session.env["PYTHONDONTWRITEBYTECODE"] = None
+    set_python_variables(session)
     names = list(packages)
-    if any(map(extends_python, names)) and not Path(HEADERS, "Python.h").is_file():
-        folder = ROOT / ".nox" / f"headers-{sys.implementation.cache_tag}"
-        session.run("python", "tools/python_headers.py", str(folder))
-        session.env["CMAKE_ARGS"] = f"-DPython_INCLUDE_DIR={folder}"
     if not names:
         session.install("--no-compile", *others)
         return
-    tools = {need for name in names for need in PACKAGES[name]["build-system"]["requires"]}
+    install_build_tools(session, names)
+    paths = [f"./packages/{name}{extra_of(name)}" for name in names]
+    session.install("--no-compile", "--no-build-isolation", *paths, *others)
+
+
+def set_python_variables(session: nox.Session) -> None:
+    """Keep what the caller's Python imports, or does not write, out of the session."""
+    session.env["PYTHONPATH"] = None  # it holds nox itself, see README
+    # Python compiles what is imported, a third of all files; pip would compile every one.
+    session.env["PYTHONDONTWRITEBYTECODE"] = None
+
+
+def install_build_tools(session: nox.Session, packages: Sequence[str]) -> None:
+    """Install what builds packages, and say where and how they are compiled."""
+    if any(map(extends_python, packages)) and not Path(HEADERS, "Python.h").is_file():
+        folder = ROOT / ".nox" / f"headers-{sys.implementation.cache_tag}"
+        session.run("python", "tools/python_headers.py", str(folder))
+        session.env["CMAKE_ARGS"] = f"-DPython_INCLUDE_DIR={folder}"
+    tools = {need for name in packages for need in PACKAGES[name]["build-system"]["requires"]}
     session.install("--no-compile", *sorted(tools), *requirements("cpp"))
     session.env["SKBUILD_BUILD_DIR"] = check_list.BUILD_FOLDER
     session.env["SKBUILD_CMAKE_DEFINE"] = "TNT_COMM_WERROR=ON"
-    paths = [f"./packages/{name}{extra_of(name)}" for name in names]
-    session.install("--no-compile", "--no-build-isolation", *paths, *others)
+
+
+def install_all(session: nox.Session, *others: str) -> None:
+    """Install every package and others; the compiler works while pip fetches TensorFlow.
+
+    It leaves its objects for the build by pip that follows, which also tells of its errors.
+    """
+    set_python_variables(session)
+    install_build_tools(session, list(PACKAGES))
+    ahead = [name for name in PACKAGES if is_compiled(name) and not uses_tensorflow(name)]
+    python, folder = Path(session.bin, "python"), session.create_tmp()
+    build = [str(python), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder]
+    environment = {k: v for k, v in {**os.environ, **session.env}.items() if v is not None}
+    needs = {line for name in PACKAGES for line in needs_of(name)}
+    fetched = sorted(line for line in needs if Requirement(line).name not in PACKAGES)
+    paths = [f"./packages/{name}" for name in ahead]
+    with subprocess.Popen(
+        [*build, *paths], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ):
+        session.install("--no-compile", *fetched, *others)
+    install(session, PACKAGES, *others)
 
 
 def find_googletest(session: nox.Session) -> str | None:
@@ -166,7 +203,7 @@ def run_all(session: nox.Session, pytest_options: Sequence[str], parts: Sequence
     """Install everything into one environment and run all checks of changed parts there."""
     begin = time.monotonic()
     groups = ("lint", "types", "test", *LEAN_MODELS, "docs", "dist")
-    install(session, PACKAGES, *requirements(*groups, packages=PACKAGES))
+    install_all(session, *requirements(*groups, packages=PACKAGES))
     googletest = find_googletest(session)
     folder = Path(session.virtualenv.location)
     reports = folder / "reports"
