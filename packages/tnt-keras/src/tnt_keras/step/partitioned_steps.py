@@ -9,6 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_data import MicroBatch
 from tnt_keras.calls.current_call import give_up
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.partition import PartitionedStep, PartitionError
@@ -31,6 +32,7 @@ from tnt_keras.step.signature import (
     BatchForms,
     Form,
     Signature,
+    Specs,
     Unknown,
     batch_of_specs,
     knows_all,
@@ -128,22 +130,16 @@ class PartitionedSteps:
         """Trace the step for the batches of an empty dataset, unless it was. Collective.
 
         The trace makes what the first step would, such as metrics. The spec is that of what
-        `part_of` takes; if it knows the number of rows, those of all ranks are the batch.
+        `part_of` takes.
         """
         if self._traces.last is not None:
             return
         if isinstance(marked_spec, Part):
             self.owner.data_check().end()  # others may have a batch
         batch = batch_of_specs(unmarked(marked_spec))
-        present = [spec for spec in tf.nest.flatten(batch) if spec is not None]
-        num_rows = [spec.shape[0] if spec.shape.rank else None for spec in present]
-        of_ranks = zip(*allgather_json("rows of an empty dataset", num_rows), strict=True)
-        specs = tuple(
-            with_shape(spec, [None if None in rows else sum(rows), *spec.shape[1:]])
-            if spec.shape.rank
-            else spec
-            for spec, rows in zip(present, of_ranks, strict=True)
-        )
+        specs = tuple(spec for spec in tf.nest.flatten(batch) if spec is not None)
+        if isinstance(marked_spec, (Part, MicroBatch)):
+            specs = _of_whole_batch(specs)
         self._traces.for_batch(Signature(layout_of(batch), specs), batch, None)
 
     def run_without_batch(self) -> None:
@@ -266,3 +262,15 @@ class PartitionedSteps:
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
+
+
+def _of_whole_batch(specs: Specs) -> Specs:
+    """Return specs with the rows of all ranks, where the specs of their parts tell. Collective."""
+    own = [spec.shape[0] if spec.shape.rank else None for spec in specs]
+    of_ranks = zip(*allgather_json("rows of an empty dataset", own), strict=True)
+    return tuple(
+        with_shape(spec, [None if None in rows else sum(rows), *spec.shape[1:]])
+        if spec.shape.rank
+        else spec
+        for spec, rows in zip(specs, of_ranks, strict=True)
+    )
