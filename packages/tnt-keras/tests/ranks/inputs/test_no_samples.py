@@ -9,7 +9,7 @@ from cases import cases
 from serial_results import assert_serial
 
 METHODS = ["fit", "evaluate", "predict"]
-OF_DATASETS = [name for name in no_samples.INPUTS if name != "arrays"]
+OTHERS = [name for name in no_samples.CALLS if name not in (*METHODS, "fit in steps", "validation")]
 
 
 @cases(
@@ -17,7 +17,8 @@ OF_DATASETS = [name for name in no_samples.INPUTS if name != "arrays"]
     [(2, ["arrays"], ["fit", "validation", "predict"]), (3, ["less than a batch"], ["fit"])],
     thorough=[
         (1, ["arrays", "dataset of open length"], METHODS),
-        (2, OF_DATASETS, list(no_samples.CALLS)),
+        (2, ["dataset", "dataset of Python", "dataset of open length"], ["fit"]),
+        (2, ["less than a batch"], OTHERS),
         (3, ["arrays"], [*METHODS, "fit in steps"]),
     ],
 )
