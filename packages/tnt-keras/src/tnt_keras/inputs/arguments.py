@@ -99,7 +99,14 @@ class InputArguments:
             return self.micro_batch_size * get_size()
         if self.batch_size is None and self.steps:
             arrays = keras.tree.flatten((self.x, self.y, self.sample_weight))
-            return -(-num_rows(next(one for one in arrays if one is not None)) // self.steps)
+            num_samples = num_rows(next(one for one in arrays if one is not None))
+            if not num_samples:
+                raise ZeroDivisionError(  # of this class in Keras, without these words
+                    f"`{self.keywords.x}` has no samples, so that {self.keywords.steps}="
+                    f"{self.steps} gives no batch size. Leave out `{self.keywords.steps}`, or give "
+                    f"`{self.keywords.batch_size}`."
+                )
+            return -(-num_samples // self.steps)
         return self.batch_size or _DEFAULT_BATCH_SIZE
 
 

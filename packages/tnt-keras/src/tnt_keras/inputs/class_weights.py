@@ -5,6 +5,12 @@ of a `PyDataset`, any of them has the weight 1, negative ones included. In a dat
 table for `0 ... max(class_weight)`, and a label outside of it is an error. Only the rank that holds
 such a label could raise it, so batches carry it into the step, where ranks compare what they have
 read and all raise.
+
+The table is mapped over this rank's rows, not over the dataset before it is split as in Keras:
+tnt-data cannot tell of one-hot targets, ragged inputs and the search for such labels that each row
+is weighed alone, so that each rank would run the user's maps for all samples (measured on 2 ranks:
+twice the time). For plain labels it can, if nothing looks for those without a weight, but then
+TensorFlow's error on one rank is all that is left of the comparison.
 """
 
 from __future__ import annotations

@@ -53,6 +53,9 @@ class WholeSteps:
             result = _of_master_rank(result)
         return result
 
+    def trace_without_batch(self, marked_spec: Any) -> None:
+        """Do nothing: Keras traces nothing eagerly. Local."""
+
     def run_without_batch(self) -> None:
         """Do nothing: at the end of data Keras runs nothing eagerly. Local."""
 
@@ -116,7 +119,8 @@ class _StepFunction:
         """Compute the steps, and return the result of the last one. Collective."""
         require_call(self.steps.name)
         num_steps = self._num_steps()
-        element_spec = unmarked(getattr(iterator, "element_spec", None))
+        marked_spec = getattr(iterator, "element_spec", None)
+        element_spec = unmarked(marked_spec)
         result = None
         for index in range(num_steps):
             try:
@@ -124,8 +128,10 @@ class _StepFunction:
             except (StopIteration, tf.errors.OutOfRangeError):
                 if index:
                     return result
-                if num_steps == 1 and element_spec is not None:
-                    self.steps.run_without_batch()
+                if marked_spec is not None:  # Keras' function finds out when it was traced
+                    self.steps.trace_without_batch(marked_spec)
+                    if num_steps == 1:
+                        self.steps.run_without_batch()
                 raise StopIteration from None
             result = self._run(element, element_spec)
         return result

@@ -9,7 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_data import MicroBatch
 from tnt_keras.calls.current_call import give_up
+from tnt_keras.calls.messages import allgather_json
 from tnt_keras.partition import PartitionedStep, PartitionError
 from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import (
@@ -19,12 +21,23 @@ from tnt_keras.step.batch import (
     has_rows,
     part_to_compute,
     rows_at,
+    unmarked,
     whole_batch,
+    with_shape,
     with_whole_values,
 )
 from tnt_keras.step.owner import StepOwner
 from tnt_keras.step.reports import StepReport, compare_with_serial, why_not_compared
-from tnt_keras.step.signature import BatchForms, Form, Signature, Unknown, knows_all, layout_of
+from tnt_keras.step.signature import (
+    BatchForms,
+    Form,
+    Signature,
+    Specs,
+    Unknown,
+    batch_of_specs,
+    knows_all,
+    layout_of,
+)
 from tnt_keras.step.traced_steps import FormFunctions, StepTrace, TracedSteps, inputs_of
 
 _FAILED_NODES = re.compile(r"\{\{node ([^}]+)\}\}")
@@ -112,6 +125,22 @@ class PartitionedSteps:
         own_share = 1.0 if is_cut else get_size() * part.num_local / max(part.num_global, 1)
         self.owner.own_logs.add(self.name, functions.added, partial_sums, own_share)
         return result
+
+    def trace_without_batch(self, marked_spec: Any) -> None:
+        """Trace the step for the batches of an empty dataset, unless it was. Collective.
+
+        The trace makes what the first step would, such as metrics. The spec is that of what
+        `part_of` takes.
+        """
+        if self._traces.last is not None:
+            return
+        if isinstance(marked_spec, Part):
+            self.owner.data_check().end()  # others may have a batch
+        batch = batch_of_specs(unmarked(marked_spec))
+        specs = tuple(spec for spec in tf.nest.flatten(batch) if spec is not None)
+        if isinstance(marked_spec, (Part, MicroBatch)):
+            specs = _of_whole_batch(specs)
+        self._traces.for_batch(Signature(layout_of(batch), specs), batch, None)
 
     def run_without_batch(self) -> None:
         """Do what needs no batch, as Keras does at the end of data of unknown length. Local."""
@@ -233,3 +262,15 @@ class PartitionedSteps:
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
+
+
+def _of_whole_batch(specs: Specs) -> Specs:
+    """Return specs with the rows of all ranks, where the specs of their parts tell. Collective."""
+    own = [spec.shape[0] if spec.shape.rank else None for spec in specs]
+    of_ranks = zip(*allgather_json("rows of an empty dataset", own), strict=True)
+    return tuple(
+        with_shape(spec, [None if None in rows else sum(rows), *spec.shape[1:]])
+        if spec.shape.rank
+        else spec
+        for spec, rows in zip(specs, of_ranks, strict=True)
+    )

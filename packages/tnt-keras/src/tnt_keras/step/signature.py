@@ -175,6 +175,14 @@ def layout_of(batch: Any) -> Hashable:
     return key_of_nest(batch, lambda _: None), is_present
 
 
+def batch_of_specs(element_spec: Any) -> Any:
+    """Return the specs of the elements of a dataset, with None where those have None. Pure."""
+    of_tensors = (tf.TensorSpec, tf.RaggedTensorSpec, tf.SparseTensorSpec)
+    return tf.nest.map_structure(
+        lambda spec: spec if isinstance(spec, of_tensors) else None, element_spec
+    )
+
+
 def present_specs(element_spec: Any, batch: Any) -> list[Any] | None:
     """Return the specs of the leaves of a batch that are not None, as a dataset promises them."""
     if element_spec is None:
