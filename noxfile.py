@@ -92,24 +92,30 @@ def install_build_tools(session: nox.Session, packages: Sequence[str]) -> None:
 
 
 def install_all(session: nox.Session, *others: str) -> None:
-    """Install every package and others; the compiler works while pip fetches TensorFlow.
+    """Install every package and others, with both cores at work.
 
-    It leaves its objects for the build by pip that follows, which also tells of its errors.
+    tnt-comm is compiled while pip fetches TensorFlow: the objects are there for pip's own build
+    of it, which also tells of errors. While pip compiles the rest, Python compiles what is
+    imported by most tests, once and not in each of those that start at the same time.
     """
     set_python_variables(session)
     install_build_tools(session, list(PACKAGES))
-    ahead = [name for name in PACKAGES if is_compiled(name) and not uses_tensorflow(name)]
-    python, folder = Path(session.bin, "python"), session.create_tmp()
-    build = [str(python), "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", folder]
-    environment = {k: v for k, v in {**os.environ, **session.env}.items() if v is not None}
     needs = {line for name in PACKAGES for line in needs_of(name)}
     fetched = sorted(line for line in needs if Requirement(line).name not in PACKAGES)
-    paths = [f"./packages/{name}" for name in ahead]
-    with subprocess.Popen(
-        [*build, *paths], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ):
+    ahead = [name for name in PACKAGES if is_compiled(name) and not uses_tensorflow(name)]
+    build = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", session.create_tmp())
+    with python_beside(session, *build, *(f"./packages/{name}" for name in ahead)):
         session.install("--no-compile", *fetched, *others)
-    install(session, PACKAGES, *others)
+    with python_beside(session, "-c", "import keras, pandas, scipy.stats, sklearn, tensorflow"):
+        install(session, PACKAGES, *others)
+
+
+def python_beside(session: nox.Session, *arguments: str) -> subprocess.Popen[bytes]:
+    """Start the session's Python; as a context manager it waits for the end at its own."""
+    environment = {k: v for k, v in {**os.environ, **session.env}.items() if v is not None}
+    python = str(Path(session.bin, "python"))
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen([python, *arguments], env=environment, stdout=quiet, stderr=quiet)
 
 
 def find_googletest(session: nox.Session) -> str | None:
