@@ -79,9 +79,9 @@ class RmaPipeline {
     sent_ = exchanged_ = distributed_ = finished_ = 0;
   }
 
-  /// Does what can be done without waiting; true if that was anything. `has_matched`: all ranks
-  /// take part in the same operation.
-  bool advance(RmaWork& work, bool has_matched) {
+  /// Does what can be done without waiting; when `done`, the slots are free for the next operation.
+  /// `has_matched`: all ranks take part in the same one.
+  Progress advance(RmaWork& work, bool has_matched) {
     bool has_moved = false;
     const auto advance_by = [&](bool (RmaPipeline::*stage)(RmaWork&)) {
       while ((this->*stage)(work)) {
@@ -94,13 +94,13 @@ class RmaPipeline {
     has_moved |= exchange(work.combiner());
     advance_by(&RmaPipeline::try_distribute);
     if (has_matched) advance_by(&RmaPipeline::try_finish);
-    return has_moved;
+    if (!has_matched || finished_ < work.num_blocks) {
+      return has_moved ? Progress::advanced : Progress::pending;
+    }
+    stream_->next_block = base_ + finished_;
+    return Progress::done;
   }
 
-  bool is_done(const RmaWork& work) const { return finished_ == work.num_blocks; }
-
-  /// The operation is done; the slots are free for the next one.
-  void end() { stream_->next_block = base_ + finished_; }
   RmaStream& stream() const { return *stream_; }
   std::uint64_t base() const { return base_; }  ///< the stream's number of the first block
 
