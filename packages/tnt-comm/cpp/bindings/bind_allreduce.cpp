@@ -16,30 +16,28 @@ namespace py = pybind11;
 namespace tnt::comm::bindings {
 namespace {
 
-// numpy's objects for dtypes. Never released: the interpreter may end before.
+// Python's objects for the values of an enum, by their names. Never released: the interpreter may
+// end before.
+template <typename Value, std::size_t kCount, typename Make>
+std::array<PyObject*, kCount> objects_of(Make&& make) {
+  std::array<PyObject*, kCount> made{};
+  for (std::size_t i = 0; i < kCount; ++i) {
+    made[i] = make(name_of(static_cast<Value>(i)));
+    if (made[i] == nullptr) throw py::error_already_set();
+  }
+  return made;
+}
+
 const auto& descriptors() {
-  static const auto all = [] {
-    py::module_::import("ml_dtypes");  // makes numpy know bfloat16
-    std::array<PyObject*, kNumDTypes> made{};
-    for (std::size_t i = 0; i < kNumDTypes; ++i) {
-      const py::str name(name_of(static_cast<DType>(i)));
-      made[i] = py::dtype::from_args(name).release().ptr();
-    }
-    return made;
-  }();
+  static const auto all = objects_of<DType, kNumDTypes>(
+      [](std::string_view name) { return py::dtype::from_args(py::str(name)).release().ptr(); });
   return all;
 }
 
 // Interned, as constants of Python are: so they are found without comparing texts.
 const auto& op_names() {
-  static const auto all = [] {
-    std::array<PyObject*, kNumReduceOps> interned{};
-    for (std::size_t i = 0; i < kNumReduceOps; ++i) {
-      interned[i] = PyUnicode_InternFromString(name_of(static_cast<ReduceOp>(i)).data());
-      if (interned[i] == nullptr) throw py::error_already_set();
-    }
-    return interned;
-  }();
+  static const auto all = objects_of<ReduceOp, kNumReduceOps>(
+      [](std::string_view name) { return PyUnicode_InternFromString(name.data()); });
   return all;
 }
 
@@ -163,7 +161,8 @@ void bind_allreduce(py::module_& module) {
       {"allreduce_plain", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&allreduce_plain)),
        METH_FASTCALL, nullptr},
       {nullptr, nullptr, 0, nullptr}};
-  descriptors();  // looks up numpy, which is not for the middle of a call
+  py::module_::import("ml_dtypes");  // makes numpy know bfloat16
+  descriptors();                     // looks up numpy, which is not for the middle of a call
   op_names();
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) throw py::error_already_set();
 }

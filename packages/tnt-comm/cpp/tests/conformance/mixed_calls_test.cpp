@@ -36,10 +36,9 @@ class RandomCall {
       : kind_(kind), count_(count), root_(root) {}
 
   void start(const Caller& caller, const std::vector<float>& input) {
-    const int rank = caller.group.rank();
+    rank_ = caller.group.rank();
     size_ = caller.group.size();
-    out_.resize(kind_ == CollectiveKind::reduce_scatter ? part(rank).size() : count_);
-    operation_ = make(caller.stream, input.data(), rank);
+    operation_ = make(caller.stream, input.data());
     caller.group.engine().submit(caller.order, operation_);
   }
 
@@ -47,57 +46,71 @@ class RandomCall {
     wait_for(caller.group, *operation_, 1, 30, {});
     switch (kind_) {
       case CollectiveKind::allreduce:
-        EXPECT_TRUE(std::equal(out_.begin(), out_.end(), sum.begin()));
-        break;
+        return expect(sum, {0, count_});
       case CollectiveKind::broadcast:
-        EXPECT_EQ(out_, values_of(root_, count_));
-        break;
+      case CollectiveKind::scatter:
+        return expect(values_of(root_, count_), received());
+      case CollectiveKind::reduce_scatter:
+        return expect(sum, received());
+      case CollectiveKind::alltoall:
+        return check_parts();
       case CollectiveKind::allgather:
-        check_blocks();
-        break;
-      case CollectiveKind::reduce_scatter: {
-        const auto begin = static_cast<long>(part(caller.group.rank()).begin);
-        EXPECT_TRUE(std::equal(out_.begin(), out_.end(), sum.begin() + begin));
-        break;
-      }
-      default:
-        break;
+      case CollectiveKind::gather:
+        return check_blocks();
+      case CollectiveKind::barrier:
+      case CollectiveKind::creation:
+        return;
     }
   }
 
  private:
-  Collectives::Made make(Collectives& stream, const float* in, int rank) {
-    Descriptor descriptor;
-    descriptor.kind = kind_;
+  Collectives::Made make(Collectives& stream, const float* in) {
+    const CollectiveTraits& traits = traits_of(kind_);
+    Descriptor descriptor{.kind = kind_};
+    if (!traits.has_data) return stream.make(descriptor, {});
     descriptor.dtype = DType::float32;
-    descriptor.count = count_;
-    switch (kind_) {
-      case CollectiveKind::allreduce:
-        return stream.make(descriptor, {.in = in, .out = out_.data()});
-      case CollectiveKind::broadcast:
-        descriptor.root = static_cast<std::uint32_t>(root_);
-        return stream.make(descriptor, {.in = in, .out = out_.data()});
-      case CollectiveKind::allgather:
-        descriptor.count = block_size(rank);
-        gathered_ = std::make_shared<Gathered>();
-        return stream.make(descriptor, {.in = in, .gathered = gathered_});
-      case CollectiveKind::reduce_scatter: {
-        std::vector<Range> parts;
-        for (int member = 0; member < size_; ++member) parts.push_back(part(member));
-        return stream.make(descriptor, {.in = in, .out = out_.data(), .parts = parts});
-      }
-      default:
-        return stream.make(descriptor, {});
+    descriptor.count = traits.takes_any_count() ? block_size(rank_) : count_;
+    if (traits.has_root) descriptor.root = static_cast<std::uint32_t>(root_);
+    if (traits.takes_any_count()) {
+      gathered_ = std::make_shared<Gathered>();
+      return stream.make(descriptor, {.in = in, .gathered = gathered_});
     }
+    out_.resize(received().size() * (traits.result == ResultLayout::parts ? num_members() : 1));
+    std::vector<Range> parts;
+    for (int member = 0; traits.cuts_rows() && member < size_; ++member) {
+      parts.push_back(part(member));
+    }
+    return stream.make(descriptor, {.in = in, .out = out_.data(), .parts = parts});
   }
 
+  std::size_t num_members() const { return static_cast<std::size_t>(size_); }
+
   Range part(int rank) const {
-    return part_of(count_, static_cast<std::size_t>(size_), static_cast<std::size_t>(rank));
+    return part_of(count_, num_members(), static_cast<std::size_t>(rank));
   }
+
+  /// What this rank gets of an array.
+  Range received() const { return traits_of(kind_).cuts_rows() ? part(rank_) : Range{0, count_}; }
 
   std::size_t block_size(int rank) const { return count_ * static_cast<std::size_t>(rank % 3) / 2; }
 
+  void expect(const std::vector<float>& whole, const Range& range) const {
+    const float* values = whole.data();
+    EXPECT_TRUE(std::equal(out_.begin(), out_.end(), values + range.begin, values + range.end));
+  }
+
+  void check_parts() const {
+    std::vector<float> parts;
+    for (int rank = 0; rank < size_; ++rank) {
+      const auto values = values_of(rank, count_);
+      const float* begin = values.data();
+      parts.insert(parts.end(), begin + received().begin, begin + received().end);
+    }
+    EXPECT_EQ(out_, parts);
+  }
+
   void check_blocks() const {
+    if (traits_of(kind_).has_root && rank_ != root_) return;
     const auto* blocks = reinterpret_cast<const float*>(gathered_->blocks.data());
     for (int rank = 0; rank < size_; ++rank) {
       const auto which = static_cast<std::size_t>(rank);
@@ -111,6 +124,7 @@ class RandomCall {
   CollectiveKind kind_;
   std::size_t count_;
   int root_;
+  int rank_ = 0;
   int size_ = 0;
   std::vector<float> out_;
   Collectives::Made operation_;
@@ -129,9 +143,13 @@ std::vector<RandomCall> random_calls(std::mt19937& random, const std::vector<Col
   return calls;
 }
 
-const std::vector<CollectiveKind> kAllKinds = {CollectiveKind::barrier, CollectiveKind::allreduce,
-                                               CollectiveKind::broadcast, CollectiveKind::allgather,
-                                               CollectiveKind::reduce_scatter};
+std::vector<CollectiveKind> all_kinds() {
+  std::vector<CollectiveKind> kinds;
+  for (std::size_t kind = 0; kind < kNumCallableKinds; ++kind) {
+    kinds.push_back(static_cast<CollectiveKind>(kind));
+  }
+  return kinds;
+}
 
 std::unique_ptr<Collectives> stream_with_slots(Runtime& runtime, std::size_t slot_bytes) {
   Group& group = *runtime.world();
@@ -188,7 +206,7 @@ void MixedCalls::run_random_program(const std::vector<CollectiveKind>& kinds) {
 }
 
 TEST_P(MixedCalls, OfARandomProgramGiveWhatEachGivesAlone) {
-  run_random_program(kAllKinds);
+  run_random_program(all_kinds());
 }
 
 // A rank at the end of one tree is done while the one it is to send to in the

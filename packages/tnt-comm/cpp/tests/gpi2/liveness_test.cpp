@@ -168,7 +168,7 @@ TEST(Gpi2Liveness, WhatARankSaysFirstOfItsEndCounts) {
   PeerTable peers(0, 2);
   peers.left(1, PeerState::failed, "first");
   peers.left(1, PeerState::finished, "second");
-  peers.lost(1);
+  peers.mark_dead(1);
   EXPECT_EQ(peers.status_of(1).state, PeerState::failed);
   EXPECT_EQ(peers.status_of(1).reason, "first");
 }

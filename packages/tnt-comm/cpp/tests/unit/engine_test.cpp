@@ -8,6 +8,7 @@
 
 #include "out_of_memory.hpp"
 #include "tnt/comm/base/error.hpp"
+#include "tnt/comm/progress/backoff.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -88,7 +89,7 @@ TEST_F(EngineTest, AnErrorEndsItsOperationOnly) {
 TEST(EngineWithoutMemory, WhatWasSubmittedIsTakenUpAllTheSame) {
   Doorbell doorbell;
   // Its thread sleeps until it is rung for, so that callers are alone.
-  Engine engine(doorbell, {.poll = {}, .heartbeat_interval = std::chrono::hours(1)});
+  Engine engine(doorbell, {.poll = {}, .longest_sleep = std::chrono::hours(1)});
   while (doorbell.num_sleepers.load() == 0) std::this_thread::yield();
   auto operation = std::make_shared<Scripted>();
   operation->is_ready = true;
@@ -197,7 +198,7 @@ class SleepyEngineTest : public ::testing::Test {
   Doorbell doorbell;
   Engine engine{doorbell, EngineSettings{.poll = {.spin_time = {}, .yield_time = kLong},
                                          .supervision_interval = kLong,
-                                         .heartbeat_interval = kLong}};
+                                         .longest_sleep = kLong}};
 };
 
 TEST_F(SleepyEngineTest, WhatWasSubmittedWhileACallerPolledGoesOnWhenTheCallerHasItsResult) {

@@ -42,10 +42,9 @@ unsigned bits_of_axis(std::uint64_t num_axes) {
 }
 
 std::uint64_t fingerprint_of(const std::ptrdiff_t* lengths, std::size_t num_axes) {
-  std::uint64_t fingerprint = 14695981039346656037ULL;  // FNV-1a, as that of descriptors
+  std::uint64_t fingerprint = kEmptyFingerprint;
   for (std::size_t axis = 0; axis < num_axes; ++axis) {
-    fingerprint = (fingerprint ^ static_cast<std::uint64_t>(lengths[axis])) * 1099511628211ULL;
-    fingerprint ^= fingerprint >> 32;
+    fingerprint = with_word(fingerprint, static_cast<std::uint64_t>(lengths[axis]));
   }
   return kIsFingerprint << kLengthBits | (fingerprint & kLengthsMask);
 }

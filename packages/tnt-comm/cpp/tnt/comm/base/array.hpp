@@ -90,6 +90,17 @@ std::vector<int> ranks_where(int size, const Condition& condition) {
   return result;
 }
 
+/// Fingerprints of bytes or words (FNV-1a): equal for equal ones, for others by an unlikely
+/// accident.
+inline constexpr std::uint64_t kEmptyFingerprint = 14695981039346656037ULL;
+constexpr std::uint64_t with_byte(std::uint64_t fingerprint, std::uint64_t byte) {
+  return (fingerprint ^ byte) * 1099511628211ULL;
+}
+constexpr std::uint64_t with_word(std::uint64_t fingerprint, std::uint64_t word) {
+  const std::uint64_t product = with_byte(fingerprint, word);
+  return product ^ product >> 32;  // or the high bits of a word would be lost
+}
+
 struct Range {
   std::size_t begin = 0;
   std::size_t end = 0;

@@ -31,9 +31,10 @@ std::string remedy(std::string_view name) {
                    "'. ", remedy(name));
 }
 
+constexpr std::string_view kBlanks = " \t\n\v\f\r";
+
 // Blanks around a value do not count.
 std::optional<std::string> value_of(const VariableLookup& lookup, const char* name) {
-  constexpr std::string_view kBlanks = " \t\n\v\f\r";
   const auto value = lookup(name);
   if (!value) return std::nullopt;
   const std::size_t begin = value->find_first_not_of(kBlanks);
@@ -162,12 +163,10 @@ std::optional<HostAndPort> parse_host_and_port(const std::string& value) {
   if (result.host.empty() || (!has_brackets && result.host.find(':') != std::string::npos)) {
     return std::nullopt;
   }
-  const bool has_blanks = value.find_first_of(" \t\n\v\f\r") != std::string::npos;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data() + colon + 1, end, result.port);
-  if (has_blanks || error != std::errc{} || stop != end || result.port < 1 || result.port > 65535) {
-    return std::nullopt;
-  }
+  const bool has_blanks = value.find_first_of(kBlanks) != std::string::npos;
+  const auto port = number_in<int>(value.substr(colon + 1));
+  if (has_blanks || !port || *port < 1 || *port > 65535) return std::nullopt;
+  result.port = *port;
   return result;
 }
 

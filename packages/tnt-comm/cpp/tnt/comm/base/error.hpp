@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -84,6 +86,17 @@ std::string_view first_bytes(std::string_view whole, std::size_t count);
 
 /// Likewise the last bytes.
 std::string_view last_bytes(std::string_view whole, std::size_t count);
+
+/// A text in memory that others read, who may have written it: as much of it as there is room for.
+template <std::size_t kBytes>
+struct FixedText {
+  std::array<char, kBytes> bytes;
+
+  void set(std::string_view whole) {
+    bytes[first_bytes(whole, kBytes - 1).copy(bytes.data(), kBytes - 1)] = '\0';
+  }
+  std::string get() const { return {bytes.data(), ::strnlen(bytes.data(), kBytes)}; }
+};
 
 /// For messages: what ends a sentence after this text, which may be one itself.
 std::string_view full_stop_after(std::string_view text);

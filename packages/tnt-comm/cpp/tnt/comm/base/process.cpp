@@ -1,7 +1,9 @@
 #include "tnt/comm/base/process.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <bit>
 #include <csignal>
@@ -49,6 +51,12 @@ const char* version() {
 std::string build_name() {
   const bool is_little = std::endian::native == std::endian::little;
   return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") + "-endian";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
 }
 
 std::thread start_without_signals(const char* name, std::function<void()> body) {

@@ -34,6 +34,9 @@ const char* version();
 /// other before anything else: what they send later is laid out as in one build.
 std::string build_name();
 
+/// Name of this host.
+std::string host_name();
+
 /// Starts a thread of this library. Signals belong to the program's own threads
 /// (Python handles them in its main thread), so it has all of them blocked.
 /// `name` has at most 15 characters. CommError if there can be no more threads.

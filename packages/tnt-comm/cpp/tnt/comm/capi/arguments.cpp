@@ -20,21 +20,14 @@ static_assert(static_cast<int>(CollectiveKind::allreduce) == TNT_COMM_ALLREDUCE 
               static_cast<int>(CollectiveKind::scatter) == TNT_COMM_SCATTER &&
               kNumCallableKinds == TNT_COMM_SCATTER + 1);
 
-// Never destroyed: other threads may be inside a call when the process ends.
-
 Registry<GradientReducer>& reducers() {
-  static auto* registry = new Registry<GradientReducer>("GradientReducer");
-  return *registry;
+  return registry_of<GradientReducer>("GradientReducer");
 }
-
 Registry<Gatherer>& gatherers() {
-  static auto* registry = new Registry<Gatherer>("Gatherer");
-  return *registry;
+  return registry_of<Gatherer>("Gatherer");
 }
-
 Registry<Group>& groups() {
-  static auto* registry = new Registry<Group>("group");
-  return *registry;
+  return registry_of<Group>("group");
 }
 
 }  // namespace tnt::comm

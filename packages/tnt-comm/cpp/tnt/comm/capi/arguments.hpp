@@ -1,15 +1,12 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
 #include "tnt/comm/base/process.hpp"
@@ -62,6 +59,14 @@ class Registry {
   std::int64_t last_handle_ = 0;
 };
 
+/// The process' registry of a class. Never destroyed: other threads may be inside a call when the
+/// process ends.
+template <typename Object>
+Registry<Object>& registry_of(const char* kind) {
+  static auto* registry = new Registry<Object>(kind);
+  return *registry;
+}
+
 class GradientReducer;
 class Gatherer;
 
@@ -75,12 +80,10 @@ Registry<Group>& groups();
 /// since an error may be that there is none.
 struct LastError {
   tnt_comm_status status = TNT_COMM_OK;
-  std::array<char, 4096> text{};
+  FixedText<4096> text{};
 
   tnt_comm_status set(tnt_comm_status new_status, const char* new_text) {
-    const std::string_view beginning = first_bytes(new_text, text.size() - 1);
-    std::memcpy(text.data(), beginning.data(), beginning.size());
-    text[beginning.size()] = '\0';
+    text.set(new_text);
     return status = new_status;
   }
 };

@@ -23,16 +23,11 @@ struct Started {
   std::optional<DType> gathers;
 };
 
-// Never destroyed, as the other registries.
-
 Registry<Started>& requests() {
-  static auto* registry = new Registry<Started>("request");
-  return *registry;
+  return registry_of<Started>("request");
 }
-
 Registry<SharedArray>& arrays() {
-  static auto* registry = new Registry<SharedArray>("array");
-  return *registry;
+  return registry_of<SharedArray>("array");
 }
 
 // The elements of each block, if `counts` is not null, and the blocks if there is room for them.

@@ -34,7 +34,7 @@ const char* tnt_comm_version(void) {
 }
 
 const char* tnt_comm_last_error(void) {
-  return last_error().text.data();
+  return last_error().text.bytes.data();
 }
 
 tnt_comm_status tnt_comm_last_status(void) {

@@ -86,8 +86,7 @@ class AbortState {
     is_broken_.store(true, std::memory_order_release);
     Report report{};
     report.kind = static_cast<std::uint32_t>(error.kind());
-    const std::string_view beginning = first_bytes(error.what(), sizeof report.what - 1);
-    std::memcpy(report.what, beginning.data(), beginning.size());
+    report.what.set(error.what());
     const std::size_t offset = static_cast<std::size_t>(segment_->rank()) * sizeof(Report);
     std::memcpy(segment_->local() + offset, &report, sizeof report);
     for (int member = 0; member < segment_->size(); ++member) {
@@ -115,8 +114,7 @@ class AbortState {
       // A mismatch is everybody's; for the rest, the other rank is what is lost.
       return Error(kind == ErrorKind::mismatch ? kind : ErrorKind::peer_lost, "rank ", world_rank(),
                    ": group '", group_name_, "' was given up by rank ", world_rank_of(member),
-                   ", which reports: ",
-                   std::string(report.what, ::strnlen(report.what, sizeof report.what)))
+                   ", which reports: ", report.what.get())
           .caused_by(world_rank_of(member));
     }
     return std::nullopt;
@@ -130,7 +128,7 @@ class AbortState {
   // What one member tells another about why it gave up.
   struct Report {
     std::uint32_t kind;
-    char what[1020];
+    FixedText<1020> what;
   };
 
   std::string group_name_;

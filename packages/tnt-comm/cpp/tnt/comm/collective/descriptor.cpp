@@ -29,10 +29,9 @@ constexpr std::array<std::string_view, 6> kNames = {
 
 std::uint64_t fingerprint_of(std::string_view label) {
   if (label.empty()) return 0;
-  // FNV-1a.
-  std::uint64_t fingerprint = 14695981039346656037ULL;
+  std::uint64_t fingerprint = kEmptyFingerprint;
   for (const char character : label) {
-    fingerprint = (fingerprint ^ static_cast<unsigned char>(character)) * 1099511628211ULL;
+    fingerprint = with_byte(fingerprint, static_cast<unsigned char>(character));
   }
   return fingerprint == 0 ? 1 : fingerprint;
 }
@@ -69,15 +68,13 @@ bool Descriptor::matches(const Descriptor& other) const {
 }
 
 std::uint64_t Descriptor::fingerprint() const {
-  // FNV-1a, word by word.
-  std::uint64_t fingerprint = 14695981039346656037ULL;
+  std::uint64_t fingerprint = kEmptyFingerprint;
   const std::uint64_t compared_count = traits_of(kind).takes_any_count() ? 0 : count;
   for (const std::uint64_t word :
        {call_index, static_cast<std::uint64_t>(kind), static_cast<std::uint64_t>(dtype),
         static_cast<std::uint64_t>(op), static_cast<std::uint64_t>(root),
         static_cast<std::uint64_t>(algorithm), compared_count, shape, label}) {
-    fingerprint = (fingerprint ^ word) * 1099511628211ULL;
-    fingerprint ^= fingerprint >> 32;  // or the high bits of a word would be lost
+    fingerprint = with_word(fingerprint, word);
   }
   return fingerprint;
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -95,7 +93,7 @@ class Rendezvous {
     if (segment_->poll(rank, notification_of(Area::notices)) != num_told) return {};
     const auto begun = num_begun_.find(record.id.members);
     if (begun != num_begun_.end() && begun->second > record.id.use) return {};
-    return record.text();
+    return record.what.get();
   }
 
   /// Ends the waits of all ranks in creations: the job cannot go on. The first reason counts.
@@ -113,7 +111,7 @@ class Rendezvous {
     for (int rank = 0; rank < segment_->size(); ++rank) {
       if (rank == segment_->rank()) continue;
       if (segment_->poll(rank, notification_of(Area::refusals)) == 0) continue;
-      return read(offset_of(Area::refusals, rank)).text();
+      return read(offset_of(Area::refusals, rank)).what.get();
     }
     return {};
   }
@@ -155,19 +153,17 @@ class Rendezvous {
   struct Record {
     CreationId id;
     std::uint32_t kind;  // of the error, if it is one
-    std::array<char, 1004> what;
+    FixedText<1004> what;
 
     static Record of(const CreationId& id, const std::string& what, ErrorKind kind = {}) {
       Record record{.id = id, .kind = static_cast<std::uint32_t>(kind), .what = {}};
-      const std::string_view beginning = first_bytes(what, record.what.size() - 1);
-      std::memcpy(record.what.data(), beginning.data(), beginning.size());
+      record.what.set(what);
       return record;
     }
 
-    std::string text() const { return {what.data(), ::strnlen(what.data(), what.size())}; }
     Error error() const {
       const bool is_known = kind <= static_cast<std::uint32_t>(ErrorKind::mismatch);
-      return {is_known ? static_cast<ErrorKind>(kind) : ErrorKind::comm, text()};
+      return {is_known ? static_cast<ErrorKind>(kind) : ErrorKind::comm, what.get()};
     }
   };
   enum class Area : std::size_t { notices, refusals, failures };

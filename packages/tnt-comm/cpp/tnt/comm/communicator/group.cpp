@@ -4,6 +4,7 @@
 
 #include "tnt/comm/collective/allreduce.hpp"
 #include "tnt/comm/communicator/wait.hpp"
+#include "tnt/comm/progress/backoff.hpp"
 
 namespace tnt::comm {
 bool Request::is_done() const {

@@ -76,23 +76,23 @@ class SegmentSet {
   /// or among those with this rank's place on all hosts.
   std::shared_ptr<Segment> create_on_host(const MemoryNeeds& needs) {
     const int host = group_.hosts().host_of(group_.rank());
-    const auto is_here = [&](int member) { return group_.hosts().host_of(member) == host; };
-    return create_of(ranks_where(is_here), text("-host-", host), needs, Senders::all);
+    return create_of(ranks_with(&HostLayout::host_of), text("-host-", host), needs, Senders::all);
   }
   std::shared_ptr<Segment> create_between_hosts(const MemoryNeeds& needs,
                                                 Senders senders = Senders::all) {
     const int index = group_.hosts().local_index_of(group_.rank());
-    const auto is_at_index = [&](int member) {
-      return group_.hosts().local_index_of(member) == index;
-    };
-    return create_of(ranks_where(is_at_index), text("-place-", index), needs, senders);
+    return create_of(ranks_with(&HostLayout::local_index_of), text("-place-", index), needs,
+                     senders);
   }
 
  private:
-  std::vector<int> ranks_where(const auto& condition) const {
+  // Where this rank's host, or place, is as well.
+  std::vector<int> ranks_with(int (HostLayout::*place_of)(int) const) const {
+    const HostLayout& hosts = group_.hosts();
     std::vector<int> ranks;
     for (int member = 0; member < group_.size(); ++member) {
-      if (condition(member)) ranks.push_back(at(group_.ranks(), member));
+      const bool is_there = (hosts.*place_of)(member) == (hosts.*place_of)(group_.rank());
+      if (is_there) ranks.push_back(at(group_.ranks(), member));
     }
     return ranks;
   }

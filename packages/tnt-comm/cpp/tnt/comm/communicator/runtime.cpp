@@ -46,7 +46,7 @@ EngineSettings engine_settings(const Environment& environment, Transport& transp
   const auto num_cores = static_cast<int>(std::thread::hardware_concurrency());
   if (environment.local_size > num_cores) settings.poll.spin_time = std::chrono::microseconds(0);
   settings.is_doorbell_rung_by_peers = transport.capabilities().is_doorbell_rung_by_peers;
-  settings.heartbeat = [&transport, &memory_keeper, next_look = Clock::now()]() mutable {
+  settings.on_look = [&transport, &memory_keeper, next_look = Clock::now()]() mutable {
     transport.beat();
     const Clock::time_point now = Clock::now();
     if (now < next_look) return;

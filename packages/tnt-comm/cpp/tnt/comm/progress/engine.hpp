@@ -1,6 +1,5 @@
 #pragma once
 
-#include <sched.h>
 #include <sys/prctl.h>
 
 #include <algorithm>
@@ -16,64 +15,10 @@
 #include <vector>
 
 #include "tnt/comm/base/process.hpp"
+#include "tnt/comm/progress/backoff.hpp"
 #include "tnt/comm/progress/operation.hpp"
 
 namespace tnt::comm {
-
-/// How long a thread looks for progress by itself before it sleeps.
-struct PollSettings {
-  /// Looks again and again. Zero with more ranks than cores: it would keep others from working.
-  std::chrono::microseconds spin_time{20};
-
-  /// After that, looks after giving the core to whoever else can use it. Much cheaper than sleeping
-  /// where ranks share a core, and next to nothing is taken from a thread that computes.
-  std::chrono::microseconds yield_time{100};
-};
-
-/// One wait for progress: spin, then yield, then tell the caller to sleep.
-class Backoff {
- public:
-  explicit Backoff(const PollSettings& settings) : settings_(settings) {}
-
-  /// To be called when a look has found nothing. False if it is time to sleep, and from then on.
-  bool wait_a_moment() {
-    if (is_over_) return false;
-    if (!is_waiting_) {
-      is_waiting_ = true;
-      num_looks_ = 0;
-      start_ = Clock::now();
-    }
-    // Reading the clock takes as long as some looks.
-    const bool may_spin = settings_.spin_time.count() > 0;
-    const bool is_spinning = may_spin && ++num_looks_ % kLooksPerClock != 0;
-    const auto waited = is_spinning ? Clock::duration() : Clock::now() - start_;
-    if (waited < settings_.spin_time) {
-      pause_briefly();
-      return true;
-    }
-    is_over_ = waited >= settings_.spin_time + settings_.yield_time;
-    if (!is_over_) ::sched_yield();
-    return !is_over_;
-  }
-
-  /// To be called when a look has found something: the wait begins anew.
-  void renew() { is_waiting_ = is_over_ = false; }
-
- private:
-  static constexpr int kLooksPerClock = 16;
-
-  static void pause_briefly() {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
-
-  PollSettings settings_;
-  bool is_waiting_ = false;
-  bool is_over_ = false;
-  int num_looks_ = 0;
-  Clock::time_point start_;
-};
 
 /// How an engine behaves; see Engine.
 struct EngineSettings {
@@ -82,9 +27,9 @@ struct EngineSettings {
   /// longer intervals, as long as something is in flight.
   bool is_doorbell_rung_by_peers = true;
   std::chrono::milliseconds supervision_interval{100};
-  /// Called at least every `heartbeat_interval` while the engine runs.
-  std::function<void()> heartbeat = [] {};
-  std::chrono::milliseconds heartbeat_interval{250};
+  /// Called by the engine's thread before each look, at least every `longest_sleep`.
+  std::function<void()> on_look = [] {};
+  std::chrono::milliseconds longest_sleep{250};
 };
 
 /// Advances all operations of one process.
@@ -274,7 +219,7 @@ class Engine {
         {settings_.is_doorbell_rung_by_peers ? settings_.poll.spin_time : kNone, kNone});
     while (!is_stopping_.load()) {
       const std::uint32_t seen = doorbell_.num_rings.load();
-      settings_.heartbeat();
+      settings_.on_look();
       if (is_left_to_caller()) {
         doorbell_.wait(seen, kHandover);
         continue;
@@ -299,7 +244,7 @@ class Engine {
   void sleep(std::uint32_t seen, Clock::time_point last_event) {
     is_asleep_.store(true);  // before it looks whether there is work; see help()
     if (num_unfinished_.load() == 0) {
-      doorbell_.wait(seen, settings_.heartbeat_interval);
+      doorbell_.wait(seen, settings_.longest_sleep);
     } else {
       sleep_among_work(seen, last_event);
     }
@@ -309,7 +254,7 @@ class Engine {
   void sleep_among_work(std::uint32_t seen, Clock::time_point last_event) {
     const Clock::duration longest =
         settings_.is_doorbell_rung_by_peers
-            ? std::min(settings_.supervision_interval, settings_.heartbeat_interval)
+            ? std::min(settings_.supervision_interval, settings_.longest_sleep)
             : look_interval(Clock::now() - last_event);
     doorbell_.begin_listening();
     // What peers did before they could see that somebody listens.

@@ -83,17 +83,10 @@ class BlockReduction : public RmaWork {
   }
 
   Range block(std::uint64_t index) const { return block_of(index, block_bytes_, num_bytes_); }
-  /// Copies a block of them, or some bytes of it; nothing if there are none.
-  void copy_to(std::byte* slot, std::uint64_t index) const {
-    copy_to(slot, index, {0, block(index).size()});
-  }
-
+  Range whole(std::uint64_t index) const { return {0, block(index).size()}; }
+  /// Copies bytes of a block of them; nothing if there are none.
   void copy_to(std::byte* slot, std::uint64_t index, const Range& bytes) const {
     if (bytes.size() > 0) std::memcpy(slot + bytes.begin, in(index) + bytes.begin, bytes.size());
-  }
-
-  void copy_from(const std::byte* slot, std::uint64_t index) const {
-    copy_from(slot, index, {0, block(index).size()});
   }
 
   void copy_from(const std::byte* slot, std::uint64_t index, const Range& bytes) const {
@@ -103,27 +96,19 @@ class BlockReduction : public RmaWork {
   /// The blocks come through slots of their own: so long are all but the last, and the last.
   void exchange_copied(std::size_t num_bytes, std::size_t last_bytes) {
     if (!pattern_.has_many_blocks_under_way) most_blocks_in_flight = 1;
-    const auto add = [&](std::size_t block_bytes) {
-      exchanges_.push_back({allreduce_schedule(pattern_.scheme, stream().rank(), stream().size(),
-                                               block_bytes, stream().areas()),
-                            stream().areas().work});
-    };
-    if (num_blocks > 1) add(num_bytes);
-    add(last_bytes);
+    if (num_blocks > 1) add_exchange(num_bytes, stream().areas());
+    add_exchange(last_bytes, stream().areas());
   }
 
   /// The array of `num_bytes` lies in a slot, see layout_in_place(). Returns the blocks, in bytes.
   std::vector<Range> exchange_in_place(std::size_t num_bytes) {
-    const int size = stream().size();
     std::vector<Range> blocks = blocks_in_place(pattern_, num_bytes);
     num_blocks = blocks.size();
     Areas areas = stream().areas();
     for (const Range& block : blocks) {
-      exchanges_.push_back(
-          {allreduce_schedule(pattern_.scheme, stream().rank(), size, block.size(), areas),
-           areas.work});
+      add_exchange(block.size(), areas);
       number_arrivals(exchanges_.back().schedule);
-      const AreaSizes sizes = allreduce_areas(pattern_.scheme, size, block.size());
+      const AreaSizes sizes = allreduce_areas(pattern_.scheme, stream().size(), block.size());
       areas.work += sizes.work;
       areas.landing += sizes.landing;
     }
@@ -164,6 +149,12 @@ class BlockReduction : public RmaWork {
       largest = std::max(largest, level.radix);
     }
     return static_cast<std::size_t>(largest);
+  }
+
+  void add_exchange(std::size_t num_bytes, const Areas& areas) {
+    exchanges_.push_back(
+        {allreduce_schedule(pattern_.scheme, stream().rank(), stream().size(), num_bytes, areas),
+         areas.work});
   }
 
   std::size_t exchange_of(std::uint64_t index) const {
@@ -235,7 +226,9 @@ class RmaAllreduce final : public BlockReduction {
   }
 
   void copy_out(std::uint64_t index) override {
-    if (!is_redirected_[index % is_redirected_.size()]) return copy_from(result(index), index);
+    if (!is_redirected_[index % is_redirected_.size()]) {
+      return copy_from(result(index), index, whole(index));
+    }
     end_redirect(index);
     copy_from(result(index), index, own_part(index));
   }

@@ -33,14 +33,9 @@ class RmaBucketOperation : public BucketOperation {
     return true;
   }
   Progress advance_step() final {
-    const bool has_moved = pipeline_.advance(work_, true);
-    if (pipeline_.is_done(work_)) {
-      pipeline_.end();
-      return Progress::done;
-    }
-    if (has_moved) return Progress::advanced;
-    arrival_report_.answer_if_waiting();
-    return Progress::pending;
+    const Progress progress = pipeline_.advance(work_, true);
+    if (progress == Progress::pending) arrival_report_.answer_if_waiting();
+    return progress;
   }
   std::vector<int> missing() const final {
     std::vector<int> members;

@@ -131,7 +131,7 @@ class HierarchicalAllreduce final : public BlockReduction {
   const HostLevel& host() const { return host_; }
 
   void copy_in(std::uint64_t index) override {
-    copy_to(ring().slot(block_on_host(index)), index);
+    copy_to(ring().slot(block_on_host(index)), index, whole(index));
     ring().post(block_on_host(index));
   }
 
@@ -175,7 +175,7 @@ class HierarchicalAllreduce final : public BlockReduction {
   }
 
   void copy_out(std::uint64_t index) override {
-    if (!is_in_place()) copy_from(ring().slot(block_on_host(index)), index);
+    if (!is_in_place()) copy_from(ring().slot(block_on_host(index)), index, whole(index));
   }
 
   void append_missing(std::vector<int>& members) const override {

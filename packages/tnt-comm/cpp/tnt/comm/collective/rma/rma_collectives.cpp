@@ -71,12 +71,9 @@ class RmaCall final : public CollectiveOperation {
   // The check's message goes with the first one of the data.
   Progress advance_both() {
     if (!has_begun_) begin();
-    bool has_moved = advance_check();
-    has_moved |= pipeline_.advance(work_, has_matched_);
-    if (has_matched_ && pipeline_.is_done(work_)) {
-      pipeline_.end();
-      return Progress::done;
-    }
+    const bool has_moved = advance_check();
+    const Progress progress = pipeline_.advance(work_, has_matched_);
+    if (progress != Progress::pending) return progress;
     if (has_moved) return Progress::advanced;
     check().arrival_report().answer_if_waiting();
     return Progress::pending;

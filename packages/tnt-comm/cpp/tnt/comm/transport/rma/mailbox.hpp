@@ -242,7 +242,7 @@ class Mailbox {
     try {
       function();
     } catch (const Error&) {
-      peers_.lost(rank);
+      peers_.mark_dead(rank);
     }
   }
 

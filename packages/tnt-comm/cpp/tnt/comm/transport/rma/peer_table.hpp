@@ -52,9 +52,11 @@ class PeerTable {
   }
 
   /// A message to a rank has failed. Those that have left may be gone.
-  void lost(int rank) { end(rank, PeerState::dead, ""); }
+  void mark_dead(int rank) { end(rank, PeerState::dead, ""); }
   /// Its host is not there any more. Those that have left may be gone.
-  void vanished(int rank, const std::string& reason) { end(rank, PeerState::vanished, reason); }
+  void mark_vanished(int rank, const std::string& reason) {
+    end(rank, PeerState::vanished, reason);
+  }
 
   /// Whether something sent to the rank may arrive: it is running.
   bool is_reachable(int rank) const {
@@ -188,11 +190,11 @@ class HostWatches {
       }
       if (silence_s == kNobody || !host.watch.is_gone(silence_s, now)) continue;
       for (const int rank : host.ranks) {
-        peers_.vanished(rank,
-                        text("its host ", host.watch.host(), " was last heard of ", silence_s,
-                             " s ago and does not answer connections: the host is down, or the"
-                             " link to it. Look at that host, at this one's network (ip link,"
-                             " ping), and at the switches between"));
+        peers_.mark_vanished(rank,
+                             text("its host ", host.watch.host(), " was last heard of ", silence_s,
+                                  " s ago and does not answer connections: the host is down, or the"
+                                  " link to it. Look at that host, at this one's network (ip link,"
+                                  " ping), and at the switches between"));
       }
     }
   }

@@ -116,8 +116,6 @@ std::string names_of(const std::vector<int>& ranks, const std::vector<RankAddres
 }
 
 RankLocation location_of(const Environment& environment, const std::string& engine) {
-  std::array<char, 64> host{};
-  ::gethostname(host.data(), host.size() - 1);
   return {.size = environment.size,
           .local_rank = environment.local_rank,
           .local_size = environment.local_size,
@@ -125,7 +123,7 @@ RankLocation location_of(const Environment& environment, const std::string& engi
           .num_nodes = environment.num_nodes,
           .build = text(build_name(), ", ", engine),
           .job_id = environment.job_id,
-          .host = host.data(),
+          .host = host_name(),
           .pid = ::getpid()};
 }
 

@@ -112,7 +112,7 @@ class RmaCore {
         peers_(device_->rank(), device_->size()),
         queues_(*device_,
                 [this] {
-                  for (const int rank : device_->failed_ranks()) peers_.lost(rank);
+                  for (const int rank : device_->failed_ranks()) peers_.mark_dead(rank);
                 }),
         locations_(static_cast<std::size_t>(device_->size())),
         mailbox_(*device_, *segment_ids_.take(),  // the same on all ranks: the first

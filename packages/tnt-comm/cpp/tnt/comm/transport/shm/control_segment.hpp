@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <random>
 #include <string>
@@ -75,18 +74,18 @@ class ControlSegment {
       return status;
     }
     status.state = decode(state);
-    status.host = load_text(peer.host);
+    status.host = peer.host.get();
     status.pid = peer.pid;
     const auto now = static_cast<std::uint64_t>(now_ns());
     const std::uint64_t beat_ns = peer.heartbeat_ns.load(std::memory_order_relaxed);
     status.heartbeat_age_s = now > beat_ns ? static_cast<double>(now - beat_ns) * 1e-9 : 0.0;
-    if (status.state != PeerState::running) status.reason = load_text(peer.reason);
+    if (status.state != PeerState::running) status.reason = peer.reason.get();
     if (status.state == PeerState::running && !is_alive(peer, rank)) {
       // It may have said goodbye between the two looks.
       const std::uint32_t latest = peer.state.load(std::memory_order_acquire);
       status.state = latest == state ? PeerState::dead : decode(latest);
-      status.reason = status.state == PeerState::dead ? ended_.end_of(rank).value_or("")
-                                                      : load_text(peer.reason);
+      status.reason =
+          status.state == PeerState::dead ? ended_.end_of(rank).value_or("") : peer.reason.get();
     }
     return status;
   }
@@ -99,7 +98,7 @@ class ControlSegment {
   void leave(PeerState state, const std::string& reason) {
     if (has_left_.exchange(true)) return;
     Record& own = record(rank_);
-    first_bytes(reason, own.reason.size() - 1).copy(own.reason.data(), own.reason.size());
+    own.reason.set(reason);
     own.state.store(encode(state), std::memory_order_release);
     full_fence();
     for (int rank = first_rank_; rank < end_rank(); ++rank) record(rank).doorbell.ring_if_heard();
@@ -145,19 +144,14 @@ class ControlSegment {
     return token;
   }
 
-  template <std::size_t kSize>
-  static std::string load_text(const std::array<char, kSize>& source) {
-    return {source.data(), ::strnlen(source.data(), kSize)};
-  }
-
   struct alignas(kCacheLineBytes) Record {
     Doorbell doorbell;
     std::atomic<std::uint32_t> state;         // 0: nobody yet; else 1 + PeerState
     std::atomic<std::uint64_t> heartbeat_ns;  // CLOCK_MONOTONIC, one clock per host
     std::uint64_t process_token;  // tells apart ranks that are threads of one process (tests)
     std::int32_t pid;
-    std::array<char, 64> host;
-    std::array<char, 1024> reason;  // with a zero at its end
+    FixedText<64> host;
+    FixedText<1024> reason;
   };
   struct alignas(kCacheLineBytes) Header {
     std::array<char, 64> build;  // first in all builds
@@ -233,9 +227,7 @@ class ControlSegment {
                   " already. Every process needs its own TNT_RANK, every job its own"
                   " TNT_JOB_ID.");
     }
-    std::array<char, 64> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    own.host = host;
+    own.host.set(host_name());
     own.pid = ::getpid();
     own.process_token = this_process_token();
     beat();
