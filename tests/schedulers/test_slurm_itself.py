@@ -84,8 +84,9 @@ def test_a_job_that_ends_early_when_it_is_preempted_is_not_run_again(slurm):
 
 
 def test_a_script_that_requeues_its_job_when_it_is_preempted_runs_again(slurm):
-    script = f"srun sleep $((SLURM_RESTART_COUNT ? 0 : 600)) || scontrol requeue $SLURM_JOB_ID"
-    job = slurm.sbatch(f"{script} && sleep 60", "--nodes=2", "--exclusive", "--requeue")
+    step = "srun sleep $((SLURM_RESTART_COUNT ? 0 : 600))"
+    script = f"{step} || {{ scontrol requeue $SLURM_JOB_ID; sleep 60; }}"
+    job = slurm.sbatch(script, "--nodes=2", "--exclusive", "--requeue")
     job.wait_for("RUNNING")
     preempt(slurm, job)
     job.run_again_now()
