@@ -265,7 +265,11 @@ def why_not() -> str:
 def environment(folder: Path) -> dict[str, str]:
     """Return what a user's shell has: this environment without the variables of a job."""
     of_jobs = ("TNT_", "SLURM_", "PMI", "OMPI_", "SGE_", "PBS_")
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(of_jobs)}
+    kept = {
+        name: text
+        for name, text in os.environ.items()
+        if name == "TNT_UCX_LIBRARY" or not name.startswith(of_jobs)
+    }
     return kept | {
         "PATH": PATH,
         "HOME": str(folder / "home"),
