@@ -24,7 +24,7 @@ from tnt_launch.planning.host_facts import (
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.spec import LaunchSpec, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
 from tnt_launch.running.agent import Agent, Listener, LocalAgent
 
@@ -132,6 +132,11 @@ class Cluster(ABC):
     def _hello(self) -> dict[str, Any]:
         """Return what an agent is asked, for all ways to reach it."""
         return {
+            "environment": {},
+            "defaults": {},
+            "working_directory": working_folder(),
+            "program": list(self._spec.program),
+            "interpreter": list(self._spec.interpreter),
             "exports": dict(self._settings.exports),
             "num_gpus": self._settings.get(GPUS_PER_NODE),
             "allow_gpus": self._spec.allow_gpus,

@@ -183,16 +183,17 @@ class HostAgent:
 
 @dataclass(frozen=True)
 class JoiningHost:
-    """What a launcher that joins another one knows better than that."""
+    """What an agent that has come by itself knows better than the launcher."""
 
-    interpreter: tuple[str, ...]  # what runs the script here
+    interpreter: tuple[str, ...] | None  # what runs the script here, if not what the launcher uses
     reached_at: str  # the address of this host on the connection to the other one
     reached_from: str  # the address of the other one
 
 
 def _prepare(
     own: JoiningHost | None,
-    environment: Mapping[str, str] | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, str],  # variables that hold where the host has none of its own
     working_directory: str | None,
     program: list[str],
     interpreter: list[str] | None,
@@ -202,7 +203,7 @@ def _prepare(
     log_level: str,
 ) -> dict[str, Any]:
     """Make this process like the launcher's, and check that the ranks can run here."""
-    os.environ.update(environment or {})
+    os.environ.update({**defaults, **os.environ, **environment})
     if working_directory is not None:
         try:
             os.chdir(working_directory)
@@ -213,7 +214,7 @@ def _prepare(
             ) from error
         os.environ["PWD"] = working_directory
     configure_logging(log_level)
-    words = own.interpreter if own is not None else tuple(interpreter or ())
+    words = tuple(interpreter or ()) if own is None or own.interpreter is None else own.interpreter
     check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
     facts = inspect_host(Settings(values, exports), os.environ, allow_gpus)

@@ -79,6 +79,11 @@ def make_doctor_parser() -> argparse.ArgumentParser:
 
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     _add_number_of_ranks(group)
+    text = "ranks in all, divided evenly among the hosts"
+    group.add_argument("-np", dest="num_ranks", metavar="N", type=_number, help=text)
+    # Names of horovodrun and accelerate.
+    names = ("--np", "--num-proc", "--num-processes", "--num_processes")
+    group.add_argument(*names, dest="num_ranks", type=_number, help=argparse.SUPPRESS)
     text = "never use GPUs"
     group.add_argument("--no-gpu", "--no-gpus", dest="allow_gpus", action="store_false", help=text)
 
@@ -99,10 +104,21 @@ def _add_number_of_ranks(
         action="append",
         help=text,
     )
+    # Torchrun's name, written in both ways there.
+    group.add_argument(
+        "--nproc-per-node",
+        "--nproc_per_node",
+        dest="ranks_per_node",
+        type=_number,
+        action="append",
+        help=argparse.SUPPRESS,
+    )
 
 
 def _add_host_options(group: argparse._ArgumentGroup) -> None:
     _add_named_hosts(group)
+    text = "the first N of the hosts that are named, or that a scheduler has given to its job"
+    group.add_argument("-N", dest="num_hosts", metavar="N", type=_number, help=text)
     text = "number of hosts, on each of which tarantella is started by hand, without ssh"
     group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
     text = "with --nnodes: number of this host, from 0; node 0 shows the output"
@@ -116,7 +132,8 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
 def _add_named_hosts(group: argparse._ActionsContainer) -> None:
     """Add the options that say which hosts there are, and how they are reached."""
     text = (
-        "file with a host on each line, with slots=N or :N for at most N ranks (default: this host)"
+        "file with a host on each line, with slots=N or :N for at most N ranks (default: those "
+        "that a scheduler has given to its job, or this host)"
     )
     group.add_argument("--hostfile", metavar="PATH", help=text)
     text = "hosts instead of a file; may be repeated"

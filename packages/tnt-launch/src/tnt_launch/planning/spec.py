@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.allocation import Allocation
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES
 
@@ -50,6 +51,8 @@ class LaunchSpec:
     program: tuple[str, ...]  # the script and its arguments, exactly as they reach the ranks
     interpreter: tuple[str, ...] = ("python",)  # empty to run the program itself
     ranks_per_node: int | None = None
+    num_ranks: int | None = None  # of all hosts together
+    num_hosts: int | None = None  # of those that are named or allocated, the first ones
     allow_gpus: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)  # values by names of variables
     exports: tuple[tuple[str, str], ...] = ()  # a later one replaces an earlier one
@@ -59,6 +62,8 @@ class LaunchSpec:
     pin_memory_to_socket: bool = False
     report_bindings: bool = False
     remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
+    notes: tuple[str, ...] = ()  # what an INFO message tells
+    allocation: Allocation | None = None  # whose command starts the agents on its hosts
     ssh: tuple[str, ...] = SSH
     rendezvous: Rendezvous | None = None
     output_dir: str | None = None

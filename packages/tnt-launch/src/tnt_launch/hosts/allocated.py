@@ -1,0 +1,154 @@
+"""Hosts of an allocation on which the scheduler starts agents that connect to the launcher."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tnt_launch.hosts.channel import Frame
+from tnt_launch.hosts.meeting import MAX_PENDING, MeetingCluster
+from tnt_launch.hosts.ssh import carried_environment, search_path
+from tnt_launch.planning.addresses import address_on, own_addresses, which_is_this_host
+from tnt_launch.planning.allocation import Allocation
+from tnt_launch.planning.host_facts import version_difference
+from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.variables import INTERFACE, JOB_SECRET
+
+AGENT = "tnt_launch.hosts.called_agent"
+CONNECT_S = 60.0  # time that the scheduler has to start all agents
+_REPORT_S = 60.0  # time that all hosts then have to tell about themselves
+
+# What is left to srun of the variables of SLURM: others are options of it, such as the cores and
+# GPUs of a task, that were meant for the tasks of the user.
+_FOR_SRUN = ("SLURM_CONF", "SLURM_JOB_ID", "SLURM_WORKING_CLUSTER")
+_OF_SLURM = ("SLURM_", "SLURMD_", "SRUN_")
+_DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_NAMES_OF_HOST = ("HOST", "HOSTNAME")
+
+
+class AllocatedCluster(MeetingCluster):
+    """The hosts that a scheduler has given; see `Cluster`."""
+
+    def __init__(
+        self, spec: LaunchSpec, settings: Settings, allocation: Allocation, secret: str
+    ) -> None:
+        super().__init__(spec, settings, secret, MAX_PENDING + len(spec.hosts))
+        self.hosts = list(spec.hosts)
+        self._allocation = allocation
+        self._nodes = {host.name: node for node, host in enumerate(spec.hosts)}
+        if not allocation.is_one_step:
+            self.here = which_is_this_host(list(self._nodes))
+        elif allocation.here in range(len(self.hosts)):
+            self.here = allocation.here
+
+    def _reach(self) -> float:
+        if self.here is not None:
+            self.facts[self.here] = self._inspect_here()
+        others = [node for node in range(len(self.hosts)) if node != self.here]
+        if others:
+            self._start_agents(others)
+        end = time.monotonic() + CONNECT_S
+        while (missing := {*others} - self._come - {*self._errors}) and time.monotonic() < end:
+            self._wait(min(end, time.monotonic() + 0.5))
+            self._drop_silent()
+        self._stop_listening()
+        for node in missing:
+            said = self._children.said_of(node)
+            self._errors[node] = f"no agent has come from it within {CONNECT_S:g} s{said}"
+        return _REPORT_S
+
+    def _start_agents(self, nodes: Sequence[int]) -> None:
+        interface = self._settings.get(INTERFACE) or ""
+        own = own_addresses()
+        address = address_on(os.uname().nodename, own, interface) if interface else ""
+        listener = _listen(address)
+        self._listen(listener)
+        # Those of loopback last: they serve agents on this host alone.
+        known = sorted(own, key=lambda one: one.is_loopback)
+        port = str(listener.getsockname()[1])
+        ends = [port, *([address] if address else [one.address for one in known])]
+        if self._allocation.is_one_step:
+            names = [self.hosts[node].name for node in nodes]
+            words = srun_words(names, self._allocation.gpus_per_host)
+            command = [*words, sys.executable, "-m", AGENT, "", *ends]
+            environment = step_environment(os.environ, self._secret.decode())
+            self._children.start_apart(nodes, command, environment)
+            return
+        for node in nodes:
+            name = self.hosts[node].name
+            command = [*self._allocation.command, name, *_agent_words(os.environ), name, *ends]
+            self._children.start_apart([node], command, os.environ)
+
+    def _hello(self) -> dict[str, Any]:
+        if self._allocation.is_one_step:  # srun has brought the rest
+            return {**super()._hello(), "defaults": left_out_of_step(os.environ)}
+        return {**super()._hello(), "environment": carried_environment(os.environ)}
+
+    def _node_of(self, frame: Frame) -> int:
+        return self._nodes.get(frame.fields["host"], -1)
+
+    def _why_not(self, node: int, frame: Frame) -> str:
+        name = frame.fields["host"]
+        if node < 0 or node == self.here:
+            return f"{name} is none of the hosts of the job to which an agent belongs"
+        if node in self._come:
+            return f"{name} has two agents"
+        return version_difference("it", frame.fields["version"], "the launcher")
+
+
+def _listen(address: str) -> socket.socket:
+    """Listen at an address of this host, or at all; whoever connects has to know the secret."""
+    if address:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        return socket.create_server((address, 0), family=family, backlog=1024)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
+        )
+    return socket.create_server(("", 0), backlog=1024)
+
+
+def srun_words(names: Sequence[str], gpus_per_host: int | None) -> list[str]:
+    """Return the command that starts one process on each of some nodes of a SLURM job. Pure."""
+    # Beside steps that run already, with all cores of the job; a node that fails ends no others.
+    # Each number is said, since SLURM would take those of the job's tasks. Python would import the
+    # user's own modules from the folder in which it is started.
+    count = len(names)
+    gpus = [] if gpus_per_host is None else [f"--gpus-per-node={gpus_per_host}"]
+    return [
+        *("srun", "--overlap", "--export=ALL", f"--nodelist={','.join(names)}"),
+        *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1", *gpus),
+        *("--cpu-bind=none", "--mpi=none", "--chdir=/"),
+        *("--no-kill", "--kill-on-bad-exit=0", "--wait=0", "--quiet"),
+    ]
+
+
+def _is_left_out(name: str) -> bool:
+    is_of_slurm = name.startswith(_OF_SLURM) and name not in _FOR_SRUN
+    return is_of_slurm or name in _DEVICES or name in _NAMES_OF_HOST
+
+
+def step_environment(environment: Mapping[str, str], secret: str) -> dict[str, str]:
+    """Return the variables of srun, which all agents get. Pure."""
+    kept = {name: text for name, text in environment.items() if not _is_left_out(name)}
+    path = search_path(environment)
+    return {**kept, **({"PYTHONPATH": path} if path else {}), JOB_SECRET.name: secret}
+
+
+def left_out_of_step(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that agents get where SLURM gives them no others. Pure."""
+    # The devices of this host are not those of others, if SLURM has chosen them.
+    hidden = (*_NAMES_OF_HOST, *(_DEVICES if "SLURM_GPUS_ON_NODE" in environment else ()))
+    return {n: text for n, text in environment.items() if _is_left_out(n) and n not in hidden}
+
+
+def _agent_words(environment: Mapping[str, str]) -> list[str]:
+    """Return the command of an agent that no shell reads, in a folder without modules."""
+    path = search_path(environment)
+    variables = [f"PYTHONPATH={path}"] if path else []
+    return ["/usr/bin/env", "--chdir=/", *variables, sys.executable, "-m", AGENT]
