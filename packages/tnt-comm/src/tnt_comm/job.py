@@ -1,6 +1,7 @@
 """The job this process belongs to: start, end, and who is who."""
 
 from tnt_comm import _core
+from tnt_comm.start import join
 from tnt_comm.timeline import keeper
 
 
@@ -22,6 +23,9 @@ def init() -> None:
             have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
             none that is supported.
     """
+    if not _core.is_initialized():
+        with join.joining():
+            _core.init()
     _core.init()
 
 
@@ -50,19 +54,23 @@ def get_rank() -> int:
     Raises:
         ValueError: If a `TNT_*` variable is malformed.
     """
+    join.meet()
     return _core.get_rank()
 
 
 def get_size() -> int:
     """Return the number of ranks in the job. As `get_rank`. Local."""
+    join.meet()
     return _core.get_size()
 
 
 def get_local_rank() -> int:
     """Return the rank of this process among those of its host. As `get_rank`. Local."""
+    join.meet()
     return _core.get_local_rank()
 
 
 def get_local_size() -> int:
     """Return the number of ranks on this host. As `get_rank`. Local."""
+    join.meet()
     return _core.get_local_size()
