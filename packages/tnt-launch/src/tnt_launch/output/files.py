@@ -23,7 +23,8 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
     """One file for each rank and stream, `rank-3.stdout.log`; a context manager."""
 
     # Numbers have as many digits as the largest, so that names are in the order of ranks. Files of
-    # an earlier job are removed first, unless `keeps`, and this one goes on writing them. The folder is locked meanwhile: two jobs do not share it.
+    # an earlier job are removed first, unless this one goes on writing them. The folder is locked
+    # meanwhile: two jobs do not share it.
 
     def __init__(self, folder: str, ranks: Collection[int], keeps: bool = False) -> None:
         self._digits = len(str(max(ranks)))

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from tnt_launch.running.board import Failure
 from tnt_launch.running.traceback_text import exception_line, last_traceback, relative, user_line
 
-
 # Exit code of a rank that has left since a scheduler has asked for it: run the job again. So does
 # the launcher end then.
 LEFT = os.EX_TEMPFAIL

@@ -16,7 +16,6 @@ from tnt_launch.running.execute import JobEnd
 from tnt_launch.running.job import TERMINATE_S, Job
 from tnt_launch.running.signals import SignalInbox
 
-
 PLAN_GRACE_S = 5.0
 
 
