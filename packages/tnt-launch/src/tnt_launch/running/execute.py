@@ -72,6 +72,8 @@ class JobEnd:
         cause = self.cause
         if cause is not None:
             return report_failure(cause, self.ends, plan.hosts[0].working_directory, plan.script)
+        if self.exit_code == 0:
+            return ""
         if self.is_to_go_on:
             return report_leaving(self.ends, self.interrupted_by, plan.grace_s)
         if self.interrupted_by is not None:
