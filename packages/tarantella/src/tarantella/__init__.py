@@ -47,6 +47,8 @@ if TYPE_CHECKING:
         master_first,
         models,
         print,
+        save_now,
+        should_stop,
     )
     from tnt_launch.errors import LaunchError, RankFailedError
     from tnt_launch.function.launch import launch
@@ -74,6 +76,8 @@ __all__ = [
     "batch_mean",
     "explain",
     "function",
+    "save_now",
+    "should_stop",
     "master_first",
     "broadcast_object",
     "allgather_object",

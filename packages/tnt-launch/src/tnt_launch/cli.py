@@ -76,12 +76,13 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
     from tnt_launch.planning.plan import plan_on_this_host
 
-    plan = plan_on_this_host(spec)
     if is_dry_run:
-        return _show(plan)
-    from tnt_launch.running.execute import execute
+        return _show(plan_on_this_host(spec))
+    import contextlib
 
-    return execute(plan)
+    from tnt_launch.running.restarts import Start, run_to_the_end
+
+    return run_to_the_end(spec, lambda spec: contextlib.nullcontext(Start(plan_on_this_host(spec))))
 
 
 def _show(plan: LaunchPlan) -> int:

@@ -28,6 +28,7 @@ class Settings:
     probe: str | None = None  # one of the words of `PROBE`, without effect
     checks_steps: bool = False  # first steps, against serial ones
     explains_steps: bool = False  # show what steps exchange
+    grace_s: float = variables.GRACE_S.default  # to save and leave when a scheduler asks for it
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -44,6 +45,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         probe=variables.PROBE.find(environment),
         checks_steps=variables.CHECK_STEPS.find(environment),
         explains_steps=variables.EXPLAIN_STEPS.find(environment),
+        grace_s=variables.GRACE_S.find(environment),
     )
 
 

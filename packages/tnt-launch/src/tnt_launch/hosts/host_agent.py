@@ -25,12 +25,12 @@ from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
-from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.agent import Listener, LocalAgent
 from tnt_launch.running.board import Entry, to_fields
-from tnt_launch.running.signals import ENDING, SignalInbox
+from tnt_launch.running.signals import ASKING, ENDING, SignalInbox
 
 
-class HostAgent:
+class HostAgent(Listener):
     """What runs on a host for a launcher elsewhere. Not thread-safe."""
 
     def __init__(
@@ -139,6 +139,10 @@ class HostAgent:
             self._tell("states", running=list(self._local.running().items()))
             self._local.send_signal(number)
 
+    def _do_ask(self, number: int) -> None:
+        if self._local is not None:
+            self._local.ask(number)
+
     def _do_read(self, is_reading: bool) -> None:
         self._may_read = is_reading
 
@@ -158,6 +162,11 @@ class HostAgent:
 
     def _take_signals(self) -> None:
         numbers = [number for number in self._inbox.take() if number in ENDING]
+        if self._local is not None:
+            # A scheduler signals all hosts, and the launcher sees to it that the job ends in order.
+            for number in [one for one in numbers if one in ASKING]:
+                self._tell("asked", number=number)
+                numbers.remove(number)
         if numbers:
             why = f"its launcher has received {signal.Signals(numbers[0]).name}"
             self._tell("lost", why=why)

@@ -24,7 +24,7 @@ examples:
   tarantella doctor -H node01,node02                check hosts and the network between them
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
-2 if the job could not be started.
+2 if the job could not be started, 75 if a scheduler's signal ended a training that can go on.
 """
 
 
@@ -202,6 +202,21 @@ def _add_environment_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
 
 
+def _add_restart_options(group: argparse._ArgumentGroup) -> None:
+    text = "after a failure start all ranks again, at most K times (default: 0)"
+    group.add_argument("--max-restarts", metavar="K", type=_number, default=0, help=text)
+    text = (
+        "with --max-restarts: go on without hosts that do not answer any more, as long as M ranks "
+        "are left (default: all)"
+    )
+    group.add_argument("--min-ranks", metavar="M", type=_number, help=text)
+    text = (
+        "if the scheduler (SLURM, Grid Engine, PBS) ends the job before it is done, ask it to run "
+        "the job again"
+    )
+    group.add_argument("--requeue", action="store_true", help=text)
+
+
 def _add_other_options(group: argparse._ArgumentGroup) -> None:
     text = "print the processes as shell commands, run nothing"
     group.add_argument("--dry-run", action="store_true", help=text)
@@ -224,6 +239,7 @@ _GROUPS: dict[str, Callable[[argparse._ArgumentGroup], None] | None] = {
     "environment of the ranks": _add_environment_options,
     "communication": None,
     "exactness": None,
+    "signals and restarts": _add_restart_options,
     "other": _add_other_options,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
@@ -67,6 +67,14 @@ class LaunchSpec:
     ssh: tuple[str, ...] = SSH
     rendezvous: Rendezvous | None = None
     output_dir: str | None = None
+    max_restarts: int = 0
+    min_ranks: int | None = None
+    requeue: bool = False
+    restart_count: int = 0  # how often this launcher has started the ranks again
+
+    def restarted(self, count: int) -> LaunchSpec:
+        """Return what is asked for after so many restarts. Pure."""
+        return replace(self, restart_count=count)
 
     @property
     def script(self) -> str:
@@ -86,6 +94,7 @@ class LaunchSpec:
         for name, value in self.exports:
             _check_export(name, value)
         _check_binding(self)
+        _check_restarts(self)
         if self.hosts and self.rendezvous is not None:
             raise LaunchError(
                 "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
@@ -123,6 +132,22 @@ def _check_export(name: str, value: str) -> None:
         )
     if "\0" in value:
         raise LaunchError(f"the value of {name} has a zero byte, which no variable can hold.")
+
+
+def _check_restarts(spec: LaunchSpec) -> None:
+    if spec.max_restarts < 0:
+        raise LaunchError(f"--max-restarts must be at least 0. Received: {spec.max_restarts}.")
+    if spec.max_restarts and spec.rendezvous is not None:
+        raise LaunchError(
+            "--max-restarts needs a launcher that starts the ranks of all hosts (-H, --hostfile); "
+            "with --nnodes each host has its own, which ends with the job."
+        )
+    if spec.min_ranks is None:
+        return
+    if spec.min_ranks < 1:
+        raise LaunchError(f"--min-ranks must be at least 1. Received: {spec.min_ranks}.")
+    if spec.max_restarts == 0:
+        raise LaunchError("--min-ranks says what suffices after a restart: it needs --max-restarts")
 
 
 def _check_binding(spec: LaunchSpec) -> None:
