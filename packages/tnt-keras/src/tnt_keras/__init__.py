@@ -55,8 +55,12 @@ if TYPE_CHECKING:
 
     __version__: str
 
-if "TNT_RANK" in os.environ:
-    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
+_MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
+"""Variables of which a process of several has one; many others have it, too."""
+
+if not os.environ.keys().isdisjoint(_MARKS):
+    importlib.import_module("tnt_comm")  # which tells others of errors from here on
+    importlib.import_module("tnt_keras.process.direct_start").set_up_this_rank()
 
 _MODULES = ("callbacks", "data", "keras", "models")
 _NAMES = {

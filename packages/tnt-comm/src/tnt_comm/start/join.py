@@ -79,9 +79,11 @@ class _Start:
         place, settings = current_place(), read_settings(os.environ)
         if place is None or place.size == 1 or self._has_tried:
             return
-        # A process manager ends all when a process that it knows ends without a goodbye.
-        manager = manager_of(place, settings, os.environ)
-        if manager is None:
+        # Open MPI and torchrun end all with a process that fails. A manager with PMI does so if it
+        # knows the process. SLURM does not, unless the user says so.
+        if place.starter == "pmi":
+            manager_of(place, settings, os.environ)
+        if place.starter == "slurm":
             open_meeting(appointment_of(place, None, settings, os.environ)).fail(text)
 
     def _meet_others(self, place: Place) -> None:

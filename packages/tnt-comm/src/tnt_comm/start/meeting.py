@@ -25,7 +25,7 @@ _PROOF_S = 10.0  # for a connection to prove that it is of this start
 _LAST_WORDS_S = 2.0  # to tell the others why this process fails
 _LINGER_S = 10.0  # in which others who have not come yet may hear that this process has failed
 _MOST_STRANGERS = 64
-_RETRY_S = (0.05, 1.0)  # between two attempts to reach rank 0: at first, and at most
+_RETRY_S = (0.05, 0.4)  # between two attempts to reach rank 0: at first, and at most
 
 
 class Endpoint(Protocol):
@@ -184,7 +184,10 @@ class Host:
                     raise self.loss.error()
                 clock.look(lambda: f"rank 0 has waited {clock.waited} for {self._missing()}")
         except BaseException as error:
-            self._tell(self.loss or _loss_of(0, error))
+            if self.loss is None:
+                self._tell(_loss_of(0, error))
+            else:
+                self._tell_late_ones(self.loss)
             raise
         self._close_listener()
         return self._assign()
@@ -200,8 +203,11 @@ class Host:
         return None if has_joined() else self.loss
 
     def fail(self, text: str) -> None:
-        """Tell the others; those that have not come yet, while they come soon."""
-        loss = Loss(0, text)
+        """Tell the others."""
+        self._tell_late_ones(Loss(0, text))
+
+    def _tell_late_ones(self, loss: Loss) -> None:
+        """Tell the others; those that have not come yet, too, if they come soon."""
         self._tell(loss)
         end = time.monotonic() + _LINGER_S
         with contextlib.suppress(CommError):
@@ -241,10 +247,10 @@ class Host:
             if key.fileobj is self._listener:
                 self._accept()
             else:
-                key.data.stream.advance()
+                key.data.stream.receive()
                 self._look_at(key.data)
-        for visitor in list(self._others.values()):
-            visitor.stream.advance()
+        for visitor in [*self._strangers, *self._others.values()]:
+            visitor.stream.flush()
         limit = time.monotonic() - _PROOF_S
         for stranger in [one for one in self._strangers if one.begin < limit]:
             self._drop(stranger)
@@ -268,15 +274,11 @@ class Host:
 
     def _look_at(self, visitor: _Visitor) -> None:
         try:
-            while visitor.stream.is_open or visitor.rank is not None:
-                if visitor.greeting is not None:
-                    if not visitor.greeting.advance():
-                        break
-                    visitor.greeting = None
-                message = visitor.stream.take()
-                if message is None:
-                    break
-                self._take(visitor, message)
+            if visitor.greeting is not None and visitor.greeting.advance():
+                visitor.greeting = None
+            if visitor.greeting is None:
+                while (message := visitor.stream.take()) is not None:
+                    self._take(visitor, message)
         except CommError:
             self._drop(visitor)
         if not visitor.stream.is_open:
@@ -483,7 +485,8 @@ def _wait_for(stream: Stream) -> None:
         if stream.is_open:
             selector.register(stream, selectors.EVENT_READ)
             selector.select(_LOOK_S)
-    stream.advance()
+    stream.flush()
+    stream.receive()
 
 
 def _send_rest(streams: Iterable[Stream]) -> None:
@@ -492,7 +495,7 @@ def _send_rest(streams: Iterable[Stream]) -> None:
     end = time.monotonic() + _LAST_WORDS_S
     while any(stream.has_output for stream in pending) and time.monotonic() < end:
         for stream in pending:
-            stream.advance()
+            stream.flush()
         time.sleep(0.01)
 
 

@@ -7,7 +7,7 @@ import hmac
 import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tnt_comm.errors import CommError
@@ -60,22 +60,26 @@ class Stream:
         self._key, self._directions, self._numbers = key, (sent, received), [0, 0]
 
     def send(self, message: Message) -> None:
-        """Send a message, as far as that is possible at once; `advance` sends the rest."""
+        """Send a message, as far as that is possible at once; `flush` sends the rest."""
         text = json.dumps(message).encode()
         self._output += _LENGTH.pack(len(text)) + text + self._signature(0, text)
-        self.advance()
+        self.flush()
 
-    def advance(self) -> bool:
-        """Send and receive what can be at once; return whether the connection is open still."""
+    def flush(self) -> None:
+        """Send what can be sent at once. Receives nothing, so that a selector tells of all input."""
         with contextlib.suppress(BlockingIOError):
-            while self._output and self.is_open:
+            while self.has_output:
                 del self._output[: self._attempt(lambda: self._socket.send(self._output))]
+
+    def receive(self) -> None:
+        """Receive what can be received at once, for `take`."""
         with contextlib.suppress(BlockingIOError):
             while self.is_open and len(self._input) <= _MOST_BYTES:
-                received: bytes = self._attempt(lambda: self._socket.recv(_MOST_BYTES), b"")
-                self._input += received
-                self.is_open = self.is_open and bool(received)
-        return self.is_open
+                received = self._attempt(lambda: self._socket.recv(_MOST_BYTES))
+                if not received:
+                    self.is_open = False
+                else:
+                    self._input += received
 
     def take(self) -> Message | None:
         """Return the next message that is complete; also after the connection has ended.
@@ -109,14 +113,15 @@ class Stream:
         self.is_open = False
         self._socket.close()
 
-    def _attempt(self, move: Any, if_ended: Any = 0) -> Any:
+    def _attempt(self, move: Callable[[], Any]) -> Any:
+        """Move bytes; the connection has ended if that is impossible."""
         try:
             return move()
         except BlockingIOError:
             raise
         except OSError:
             self.is_open = False
-            return if_ended
+            return 0
 
     def _signature(self, direction: int, text: bytes) -> bytes:
         if not self._key:

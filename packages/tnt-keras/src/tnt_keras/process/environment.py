@@ -1,6 +1,6 @@
 """Read the variables of the environment; no other module of this package reads any value.
 
-The launcher writes them; without it the defaults hold. All packages have one grammar of values.
+The launcher writes them, or the user; for others the defaults hold. All packages have one grammar of values.
 """
 
 from __future__ import annotations
@@ -47,6 +47,11 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         explains_steps=variables.EXPLAIN_STEPS.find(environment),
         grace_s=variables.GRACE_S.find(environment),
     )
+
+
+def devices_of_a_rank(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Return how many GPUs of its host ranks are to use, and threads, as far as stated. Local."""
+    return variables.GPUS_PER_NODE.find(environment), variables.NUM_THREADS.find(environment)
 
 
 def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:

@@ -20,7 +20,7 @@ def get_rank() -> int:
 
 
 def get_size() -> int:
-    """Return the number of ranks; 1 without the launcher. Local."""
+    """Return the number of ranks; 1 for a script that `python` alone has started. Local."""
     return tnt_comm.get_size()
 
 
