@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tnt_launch.errors import LaunchError
@@ -69,7 +68,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    spec = in_surroundings(spec, os.environ, lambda path: Path(path).read_text())
+    spec = in_surroundings(spec, os.environ, _read_file)
     if spec.hosts or spec.rendezvous is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
@@ -82,6 +81,11 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     from tnt_launch.running.execute import execute
 
     return execute(plan)
+
+
+def _read_file(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _show(plan: LaunchPlan) -> int:

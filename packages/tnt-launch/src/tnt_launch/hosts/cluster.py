@@ -15,6 +15,7 @@ from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.remote_agent import RemoteAgent
 from tnt_launch.log import HANDLER, LOGGER
+from tnt_launch.numbers import listed
 from tnt_launch.planning.host_facts import (
     HostFacts,
     inspect_addresses,
@@ -62,8 +63,13 @@ class Cluster(ABC):
         """Reach all hosts and return what they are like; a LaunchError names all that fail."""
         outcomes = self.try_to_connect()
         if self._errors:
-            errors = sorted(self._errors.items())
-            texts = [f"host {self.hosts[node].name}: {why}" for node, why in errors]
+            alike: dict[str, list[str]] = {}
+            for node, why in sorted(self._errors.items()):
+                alike.setdefault(why, []).append(self.hosts[node].name)
+            texts = [
+                f"host{'s' * (len(names) > 1)} {listed(names)}: {why}"
+                for why, names in alike.items()
+            ]
             raise LaunchError("; ".join(texts))
         return [outcome for outcome in outcomes if isinstance(outcome, HostFacts)]
 
