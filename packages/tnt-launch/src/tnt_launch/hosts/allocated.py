@@ -95,7 +95,7 @@ class AllocatedCluster(MeetingCluster):
     def _why_not(self, node: int, frame: Frame) -> str:
         name = frame.fields["host"]
         if node < 0 or node == self.here:
-            return f"{name} is none of the hosts of the job to which an agent belongs"
+            return f"{name} is none of the hosts of the job that need an agent"
         if node in self._come:
             return f"{name} has two agents"
         return version_difference("it", frame.fields["version"], "the launcher")

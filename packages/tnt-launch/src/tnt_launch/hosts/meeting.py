@@ -89,7 +89,7 @@ class MeetingCluster(Cluster):
                 lambda frame: self._hear(connection, frame),
                 refuse,
             ),
-            str(address[0]),
+            str(address[0]).removeprefix("::ffff:"),  # IPv4 at a socket for both
             time.monotonic(),
         )
         connection.channel.reader.max_size = MAX_PENDING_FRAME
