@@ -13,7 +13,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.surroundings import in_surroundings
+from tnt_launch.planning.surroundings import in_surroundings, read_file
 
 if TYPE_CHECKING:
     from tnt_launch.planning.plan import LaunchPlan
@@ -68,7 +68,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    spec = in_surroundings(spec, os.environ, _read_file)
+    spec = in_surroundings(spec, os.environ, read_file)
     if spec.hosts or spec.rendezvous is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
@@ -81,11 +81,6 @@ def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     from tnt_launch.running.execute import execute
 
     return execute(plan)
-
-
-def _read_file(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def _show(plan: LaunchPlan) -> int:

@@ -24,6 +24,7 @@ from tnt_launch.planning.host_facts import (
 )
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
@@ -41,7 +42,10 @@ class Cluster(ABC):
 
     shares_secret = False  # whether all hosts know the job's secret without being told
 
-    def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
+    def __init__(
+        self, spec: LaunchSpec, settings: Settings, interpreter: str, secret: str = ""
+    ) -> None:
+        self.secret = secret or make_job_secret()  # by which ranks trust each other
         self.selector: selectors.BaseSelector = selectors.PollSelector()
         self.hosts: list[HostSlots] = []
         self.facts: dict[int, HostFacts] = {}  # of the hosts that have told about themselves
