@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tnt_launch.hosts.authentication import user_secret
 from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.meeting import MAX_PENDING, MeetingCluster
 from tnt_launch.hosts.ssh import carried_environment, search_path
@@ -34,17 +35,19 @@ _NAMES_OF_HOST = ("HOST", "HOSTNAME")
 class AllocatedCluster(MeetingCluster):
     """The hosts that a scheduler has given; see `Cluster`."""
 
-    def __init__(
-        self, spec: LaunchSpec, settings: Settings, allocation: Allocation, secret: str
-    ) -> None:
-        super().__init__(spec, settings, secret, MAX_PENDING + len(spec.hosts))
+    def __init__(self, spec: LaunchSpec, settings: Settings, allocation: Allocation) -> None:
+        # What passes its variables on to the user's processes alone can bring a new secret.
+        secret = settings.get(JOB_SECRET) if allocation.is_one_step else user_secret(settings)
+        super().__init__(spec, settings, secret or "", MAX_PENDING + len(spec.hosts))
         self.hosts = list(spec.hosts)
         self._allocation = allocation
         self._nodes = {host.name: node for node, host in enumerate(spec.hosts)}
-        if not allocation.is_one_step:
+        self._ends: list[str] = []  # port and addresses at which agents find this process
+        self._alone: set[int] = set()  # hosts for which a command of their own was given
+        if allocation.is_one_step:
+            self.here = self._nodes.get(allocation.here)
+        else:
             self.here = which_is_this_host(list(self._nodes))
-        elif allocation.here in range(len(self.hosts)):
-            self.here = allocation.here
 
     def _reach(self) -> float:
         if self.here is not None:
@@ -63,26 +66,34 @@ class AllocatedCluster(MeetingCluster):
         return _REPORT_S
 
     def _start_agents(self, nodes: Sequence[int]) -> None:
-        interface = self._settings.get(INTERFACE) or ""
-        own = own_addresses()
-        address = address_on(os.uname().nodename, own, interface) if interface else ""
-        listener = _listen(address)
-        self._listen(listener)
+        name, own = self._settings.get(INTERFACE), own_addresses()
+        address = address_on(os.uname().nodename, own, name) if name else ""
+        self._listen(listener := _listening_socket(address))
         # Those of loopback last: they serve agents on this host alone.
-        known = sorted(own, key=lambda one: one.is_loopback)
-        port = str(listener.getsockname()[1])
-        ends = [port, *([address] if address else [one.address for one in known])]
+        known = [one.address for one in sorted(own, key=lambda one: one.is_loopback)]
+        self._ends = [str(listener.getsockname()[1]), *([address] if address else known)]
+        for group in [nodes] if self._allocation.is_one_step else [[node] for node in nodes]:
+            self._start_group(group)
+
+    def _start_group(self, nodes: Sequence[int]) -> None:
+        if len(nodes) == 1:
+            self._alone.add(nodes[0])
+        names = [self.hosts[node].name for node in nodes]
         if self._allocation.is_one_step:
-            names = [self.hosts[node].name for node in nodes]
             words = srun_words(names, self._allocation.gpus_per_host)
-            command = [*words, sys.executable, "-m", AGENT, "", *ends]
-            environment = step_environment(os.environ, self._secret.decode())
+            command = [*words, sys.executable, "-m", AGENT, "", *self._ends]
+            environment = step_environment(os.environ, self.secret)
             self._children.start_apart(nodes, command, environment)
-            return
-        for node in nodes:
-            name = self.hosts[node].name
-            command = [*self._allocation.command, name, *_agent_words(os.environ), name, *ends]
-            self._children.start_apart([node], command, os.environ)
+        else:
+            words = [*self._allocation.command, *names, *_agent_words(os.environ)]
+            self._children.start_apart(nodes, [*words, *names, *self._ends], os.environ)
+
+    def _lose_unseen(self, node: int, why: str) -> None:
+        # One node that is down keeps SLURM from starting a step on all.
+        if node in self._alone or node in self._come or self._listener is None:
+            super()._lose_unseen(node, why)
+        else:
+            self._start_group([node])
 
     def _hello(self) -> dict[str, Any]:
         if self._allocation.is_one_step:  # srun has brought the rest
@@ -95,22 +106,19 @@ class AllocatedCluster(MeetingCluster):
     def _why_not(self, node: int, frame: Frame) -> str:
         name = frame.fields["host"]
         if node < 0 or node == self.here:
-            return f"{name} is none of the hosts of the job to which an agent belongs"
+            return f"{name} is none of the hosts of the job that need an agent"
         if node in self._come:
             return f"{name} has two agents"
         return version_difference("it", frame.fields["version"], "the launcher")
 
 
-def _listen(address: str) -> socket.socket:
+def _listening_socket(address: str) -> socket.socket:
     """Listen at an address of this host, or at all; whoever connects has to know the secret."""
-    if address:
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return socket.create_server((address, 0), family=family, backlog=1024)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", 0), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
-        )
-    return socket.create_server(("", 0), backlog=1024)
+    is_v6 = ":" in address if address else socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    return socket.create_server(
+        (address, 0), family=family, backlog=1024, dualstack_ipv6=is_v6 and not address
+    )
 
 
 def srun_words(names: Sequence[str], gpus_per_host: int | None) -> list[str]:

@@ -89,8 +89,8 @@ class Children:
     def said_of(self, node: int) -> str:
         """Return the last line of what starts an agent that has not come, in brackets."""
         child = self._children.get(self._routes.get(node, 0))
-        lines = [] if child is None else child.errors.decode(errors="replace").split("\n")
-        return next((f" ({line.strip()})" for line in reversed(lines) if line.strip()), "")
+        said = "" if child is None else child.errors.decode(errors="replace").strip()
+        return f" ({said.splitlines()[-1]})" if said else ""
 
     def adopt(self, node: int, channel: Channel) -> None:
         """Take over the channel of an agent that has come by itself."""
@@ -230,7 +230,9 @@ def _end(child: _Child) -> None:
 def failure_text(exit_code: int | None, errors: str, interpreter: str, way: str) -> str:
     """Say why an agent has not come, or has gone, from what ssh and the host wrote. Pure."""
     lines = errors.strip().splitlines()
-    last = lines[-1].strip() if lines else ""
+    # What srun says last is only that something has ended.
+    telling = [line for line in lines if not line.startswith("srun: ")] or lines
+    last = telling[-1].strip() if telling else ""
     if "No module named" in last and "tnt_launch" in last:
         return (
             f"{interpreter} has no tarantella there. Install the same version of tarantella on all "

@@ -16,14 +16,13 @@ from tnt_launch.hosts.join import join_job
 from tnt_launch.hosts.rendezvous import RendezvousCluster
 from tnt_launch.hosts.ssh import SshCluster, carried_environment
 from tnt_launch.log import say
-from tnt_launch.planning.allocation import Allocation
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, inspect_host
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan, tell_remarks
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, Rendezvous, check_program
-from tnt_launch.planning.variables import INTERFACE, JOB_SECRET
+from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.restarts import Start, run_to_the_end
 
 
@@ -39,27 +38,21 @@ def _begin_by_ssh(spec: LaunchSpec) -> Iterator[Start]:
     settings = settings_and_log(spec)
     if spec.restart_count:
         spec = _on_hosts_that_answer(spec, settings)
-    secret = make_job_secret()
-    if spec.allocation is not None and spec.allocation.calls_back:
-        secret = _secret_of_agents(spec.allocation, settings)
-        hosts: Cluster = AllocatedCluster(spec, settings, spec.allocation, secret)
-    else:
-        hosts = SshCluster(spec, settings)
-    with hosts as cluster:
+    with cluster_of(spec, settings) as cluster:
         reports = cluster.connect()
-        yield Start(plan_on_hosts(spec, settings, reports, secret), cluster)
+        yield Start(plan_on_hosts(spec, settings, reports, cluster.secret), cluster)
 
 
-def _secret_of_agents(allocation: Allocation, settings: Settings) -> str:
-    # What passes its environment on, and to the user's processes alone, can bring a new one.
-    if allocation.is_one_step:
-        return settings.get(JOB_SECRET) or make_job_secret()
-    return user_secret(settings)
+def cluster_of(spec: LaunchSpec, settings: Settings) -> Cluster:
+    """Return the hosts of `spec`, which are reached by the user's command or by a scheduler's."""
+    if spec.allocation is not None and spec.allocation.calls_back:
+        return AllocatedCluster(spec, settings, spec.allocation)
+    return SshCluster(spec, settings)
 
 
 def _on_hosts_that_answer(spec: LaunchSpec, settings: Settings) -> LaunchSpec:
     """Leave out the hosts that are gone since the ranks were started before."""
-    with SshCluster(spec, settings) as cluster:
+    with cluster_of(spec, settings) as cluster:
         outcomes = dict(zip(spec.hosts, cluster.try_to_connect(), strict=True))
     lost = {host.name: why for host, why in outcomes.items() if isinstance(why, str)}
     texts = "; ".join(f"host {name}: {why}" for name, why in lost.items())

@@ -45,8 +45,8 @@ class MeetingCluster(Cluster):
     def __init__(
         self, spec: LaunchSpec, settings: Settings, secret: str, max_pending: int = MAX_PENDING
     ) -> None:
-        super().__init__(spec, settings, sys.executable)
-        self._secret, self._max_pending = secret.encode(), max_pending
+        super().__init__(spec, settings, sys.executable, secret)
+        self._max_pending = max_pending
         self._pending: list[_Connection] = []
         self._come: set[int] = set()
         self._num_refused = 0
@@ -89,11 +89,11 @@ class MeetingCluster(Cluster):
                 lambda frame: self._hear(connection, frame),
                 refuse,
             ),
-            str(address[0]),
+            str(address[0]).removeprefix("::ffff:"),  # IPv4 at a socket for both
             time.monotonic(),
         )
         connection.channel.reader.max_size = MAX_PENDING_FRAME
-        connection.handshake = Server(connection.channel, self._secret, refuse)
+        connection.handshake = Server(connection.channel, self.secret.encode(), refuse)
         self._pending.append(connection)
         if len(self._pending) > self._max_pending:
             self._refuse(self._pending[0], "too many connections say nothing")

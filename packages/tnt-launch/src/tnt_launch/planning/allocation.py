@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class Allocation:
     command: tuple[str, ...]  # what runs a command on a host, or, for SLURM, on all of them
     # Whether that passes neither stdin nor stdout on, so that agents have to call the launcher.
     calls_back: bool = False
-    here: int | None = None  # which host is this one, where the scheduler tells
+    here: str = ""  # the host on which this process may use all that the job has there
     gpus_per_host: int | None = None  # where it is known, and has to be said again
 
     @property
@@ -41,7 +41,7 @@ class _System(NamedTuple):
     scheduler: str
     variable: str
     read: Callable[[_Source], list[HostSlots]]
-    command: Callable[[Environment], tuple[str, ...]]
+    command: tuple[str, ...]
     calls_back: bool = False
 
 
@@ -87,12 +87,15 @@ def find_allocation(environment: Environment, read_file: Callable[[str], str]) -
         if host.slots is not None and not 1 <= host.slots <= MAX_RANKS_PER_NODE:
             raise source.fail(f"{host.name} has {host.slots} slots, not 1 to {MAX_RANKS_PER_NODE}")
     is_slurm = system.scheduler == "SLURM"
+    is_torque = environment.get("PBS_VERSION", "").startswith("TORQUE")
+    command = _OF_TORQUE if system.scheduler == "PBS" and is_torque else system.command
     return Allocation(
         system.scheduler,
         tuple(hosts),
-        system.command(environment),
+        command,
         system.calls_back,
-        _slurm_here(environment, hosts) if is_slurm else None,
+        # A shell in a step may have fewer cores.
+        "" if _is_in_step(environment) else environment.get("SLURMD_NODENAME", ""),
         _slurm_gpus(environment, hosts) if is_slurm else None,
     )
 
@@ -153,15 +156,6 @@ def _slurm_hosts(source: _Source) -> list[HostSlots]:
     return [HostSlots(*pair) for pair in zip(names, tasks, strict=True)]
 
 
-def _slurm_here(environment: Environment, hosts: Sequence[HostSlots]) -> int | None:
-    # A shell in a step may have fewer cores than the job has on this host.
-    if _is_in_step(environment):
-        return None
-    names = [host.name for host in hosts]
-    here = environment.get("SLURMD_NODENAME", "")
-    return names.index(here) if here in names else None
-
-
 def _slurm_gpus(environment: Environment, hosts: Sequence[HostSlots]) -> int | None:
     # A step of one task on each host gets one task's share of GPUs that were asked for by task, or
     # for the whole job, unless it asks for more. Kinds may stand in front: `a100:4`.
@@ -179,12 +173,16 @@ def _slurm_gpus(environment: Environment, hosts: Sequence[HostSlots]) -> int | N
     return total // len(hosts) or None
 
 
-def _counted(names: Iterable[str]) -> list[HostSlots]:
-    return [HostSlots(name, count) for name, count in Counter(names).items()]
+def _added(pairs: Iterable[tuple[str, str]]) -> list[HostSlots]:
+    """Return each host once, with the sum of its slots."""
+    slots: Counter[str] = Counter()
+    for name, number in pairs:
+        slots[name] += int(number)
+    return [HostSlots(*pair) for pair in slots.items()]
 
 
 def _one_line_per_slot(source: _Source) -> list[HostSlots]:
-    return _counted(words[0] for words in source.lines())
+    return _added((words[0], "1") for words in source.lines())
 
 
 def _pbs_hosts(source: _Source) -> list[HostSlots]:
@@ -195,38 +193,28 @@ def _pbs_hosts(source: _Source) -> list[HostSlots]:
 
 
 def _grid_engine_hosts(source: _Source) -> list[HostSlots]:
-    # Host, slots, queue, cores; a host has a line for each of its queues.
+    # A host has a line for each of its queues.
     lines = source.lines()
     if not all(len(words) >= 2 and words[1].isdecimal() for words in lines):
         raise source.fail("a line of this file is not HOST SLOTS QUEUE CORES")
-    return _counted(_repeated((words[0], int(words[1])) for words in lines))
+    return _added((words[0], words[1]) for words in lines)
 
 
 def _lsf_hosts(source: _Source) -> list[HostSlots]:
     words = source.text.split()
-    names, slots = words[::2], words[1::2]
-    if len(names) != len(slots) or not all(map(str.isdecimal, slots)):
+    if len(words) % 2 or not all(map(str.isdecimal, words[1::2])):
         raise source.fail("it is not HOST SLOTS HOST SLOTS")
-    return _counted(_repeated(zip(names, map(int, slots), strict=True)))
+    return _added(zip(words[::2], words[1::2], strict=True))
 
 
-def _repeated(pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-    for name, count in pairs:
-        yield from [name] * count
-
-
-def _pbs_command(environment: Environment) -> tuple[str, ...]:
-    is_torque = environment.get("PBS_VERSION", "").startswith("TORQUE")
-    return ("pbsdsh", "-h") if is_torque else ("pbs_tmrsh",)
-
-
+_OF_TORQUE = ("pbsdsh", "-h")
 # SLURM before PBS: the commands of PBS may stand in front of SLURM.
 _SYSTEMS = (
-    _System("SLURM", "SLURM_JOB_NODELIST", _slurm_hosts, lambda _: ("srun",), True),
-    _System("Grid Engine", "PE_HOSTFILE", _grid_engine_hosts, lambda _: ("qrsh", "-inherit")),
-    _System("LSF", "LSB_DJOB_HOSTFILE", _one_line_per_slot, lambda _: ("blaunch",)),
-    _System("LSF", "LSB_MCPU_HOSTS", _lsf_hosts, lambda _: ("blaunch",)),
-    _System("PBS", "PBS_NODEFILE", _pbs_hosts, _pbs_command, True),
-    _System("OAR", "OAR_NODEFILE", _one_line_per_slot, lambda _: ("oarsh",)),
-    _System("OAR", "OAR_FILE_NODES", _one_line_per_slot, lambda _: ("oarsh",)),
+    _System("SLURM", "SLURM_JOB_NODELIST", _slurm_hosts, ("srun",), True),
+    _System("Grid Engine", "PE_HOSTFILE", _grid_engine_hosts, ("qrsh", "-inherit")),
+    _System("LSF", "LSB_DJOB_HOSTFILE", _one_line_per_slot, ("blaunch",)),
+    _System("LSF", "LSB_MCPU_HOSTS", _lsf_hosts, ("blaunch",)),
+    _System("PBS", "PBS_NODEFILE", _pbs_hosts, ("pbs_tmrsh",), True),
+    _System("OAR", "OAR_NODEFILE", _one_line_per_slot, ("oarsh",)),
+    _System("OAR", "OAR_FILE_NODES", _one_line_per_slot, ("oarsh",)),
 )

@@ -48,6 +48,12 @@ def in_surroundings(
     return spec
 
 
+def read_file(path: str) -> str:
+    """Return the content of a file of the scheduler. Local."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
 def _refuse_several_launchers(environment: Environment) -> None:
     for starter, variable, mark in _STARTERS:
         count = environment.get(variable, "")
