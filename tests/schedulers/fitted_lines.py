@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from typing import cast
 
 from run_command import run_command
 
@@ -18,13 +19,20 @@ def results(output: str) -> list[dict[str, object]]:
 
 
 @functools.cache
-def weights_of(num_ranks: int) -> object:
+def weights_of(num_ranks: int, script: str = SCRIPT) -> object:
     """Return the digest of the weights after a training with so many ranks on this host."""
-    finished = run_command(f"tarantella -n {num_ranks} {OPTIONS} -- {SCRIPT}")
+    threads = "-x TNT_NUM_THREADS=1"  # as on the clusters: TensorFlow's bits depend on them
+    finished = run_command(f"tarantella -n {num_ranks} {OPTIONS} {threads} -- {script}")
     [result] = results(finished.output)
     return result["weights"]
 
 
-def assert_trained(output: str, hosts: list[str]) -> None:
-    """Check that there was one training, of a rank on each of these hosts, with its weights."""
-    assert results(output) == [{"hosts": hosts, "weights": weights_of(len(hosts))}], output
+def hosts_in(output: str) -> list[str]:
+    """Return the hosts of the ranks of the only training."""
+    [result] = results(output)
+    return cast(list[str], result["hosts"])
+
+
+def assert_trained(output: str, hosts: list[str], script: str = SCRIPT) -> None:
+    """Check that one training has ended, of a rank on each of these hosts, with its weights."""
+    assert results(output) == [{"hosts": hosts, "weights": weights_of(len(hosts), script)}], output
