@@ -133,8 +133,17 @@ class Job:
         return found
 
     def wait_for_output(self, words: str, within_s: float = COMMAND_S) -> None:
-        """Wait until the job has printed some words."""
-        wait_until(lambda: words in self.output, f"{words!r} of job {self.number}", within_s)
+        """Wait until the job has printed some words, which it cannot do any more when it ends."""
+
+        def is_said() -> bool:
+            has_ended = self.state in ENDED
+            said = words in self.output
+            assert said or not has_ended, (
+                f"job {self.number} ended without {words!r}: {self.output}"
+            )
+            return said
+
+        wait_until(is_said, f"{words!r} of job {self.number}", within_s)
 
     def signal(self, name: str, *options: str) -> None:
         """Send a signal with `scancel`: to all steps, or to the script with `--batch`."""
