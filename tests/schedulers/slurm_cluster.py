@@ -136,8 +136,7 @@ class Job:
         """Wait until the job has printed some words, which it cannot do any more when it ends."""
 
         def is_said() -> bool:
-            has_ended = self.state in ENDED
-            said = words in self.output
+            has_ended, said = self.state in ENDED, words in self.output
             assert said or not has_ended, (
                 f"job {self.number} ended without {words!r}: {self.output}"
             )

@@ -1,6 +1,7 @@
 """`srun python train.py` and `mpirun python train.py` make one world, with the bits of one host."""
 
 import pytest
+from cases import cases
 from fitted_lines import SCRIPT, assert_trained, results
 from mpis import MPIS, mpirun_of
 from ucx_found import needs_ucx
@@ -18,12 +19,14 @@ def test_tasks_of_srun_are_ranks(slurm, kind):
     assert_trained(finished.output, FOUR)
 
 
-@pytest.mark.parametrize(
+@cases(
     ("options", "hosts"),
     [
-        ("--nodes=2 --ntasks=3", ["n1", "n1", "n2"]),
         ("--nodes=2 --ntasks=4", ["n1", "n1", "n1", "n2"]),
         ("--nodes=2 --ntasks-per-node=2 --distribution=cyclic", FOUR),
+    ],
+    thorough=[
+        ("--nodes=2 --ntasks=3", ["n1", "n1", "n2"]),
         ("--nodes=1 --ntasks=2", ["n1", "n1"]),
     ],
 )

@@ -1,6 +1,9 @@
 """What the tests of Grid Engine rely on: two nodes, a parallel environment and `qrsh -inherit`."""
 
+import pytest
 
+
+@pytest.mark.thorough
 def test_a_job_gets_slots_on_both_nodes_and_reaches_the_other(grid_engine):
     script = """
 read -r other slots queue <<< $(tail -n 1 $PE_HOSTFILE)

@@ -1,6 +1,7 @@
 """A job that the scheduler ends before it is done goes on, and ends with the bits of one life."""
 
 import pytest
+from cases import cases
 from fitted_lines import OPTIONS, SCRIPT, assert_trained
 from ucx_found import needs_ucx
 
@@ -23,6 +24,7 @@ def slow_line(backup, *options):
     return f"tarantella {' '.join(options)} {OPTIONS} -- {SCRIPT} {step_s} {backup}"
 
 
+@pytest.mark.thorough
 def test_a_preempted_job_saves_is_requeued_and_goes_on(slurm, tmp_path):
     job = slurm.sbatch(slow_line(tmp_path / "backup", "--requeue"), *ON_BOTH)
     job.wait_for_output("step 1\n")
@@ -46,7 +48,7 @@ def test_a_fit_that_is_preempted_ends_with_the_bits_of_an_undisturbed_one(slurm,
     assert_trained(job.output, NODES, f"{training} {tmp_path}/undisturbed")
 
 
-@pytest.mark.parametrize("options", [(), ("--batch",)])
+@cases("options", [("--batch",)], thorough=[()])
 def test_a_warning_of_the_scheduler_lets_a_job_save_and_be_requeued(slurm, tmp_path, options):
     line = slow_line(tmp_path / "backup", "--requeue")
     job = slurm.sbatch(f"{PASS_ON}\n{line} & wait $!; wait $!", *ON_BOTH)

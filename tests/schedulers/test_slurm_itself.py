@@ -11,17 +11,20 @@ def test_a_batch_script_runs_on_the_first_node_and_its_step_on_both(slurm):
     assert sorted(others[0].splitlines()) == ["0: n1", "1: n2"]
 
 
+@pytest.mark.thorough
 def test_exit_code_of_a_step_is_that_of_srun(slurm):
     finished = slurm.run("srun --nodes=2 bash -c 'exit $((SLURM_PROCID + 3))'")
     assert finished.status == 4
 
 
+@pytest.mark.thorough
 def test_shared_memory_of_a_node_is_its_own(slurm):
     slurm.check("srun --nodes=1 --nodelist=n1 touch /dev/shm/mine")
     assert slurm.run("srun --nodelist=n1 test -e /dev/shm/mine").status == 0
     assert slurm.run("srun --nodelist=n2 test -e /dev/shm/mine").status == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["pmi2", "pmix"])
 def test_tasks_have_a_place_by_pmi(slurm, kind):
     variable = {"pmi2": "PMI_RANK", "pmix": "PMIX_RANK"}[kind]
@@ -29,6 +32,7 @@ def test_tasks_have_a_place_by_pmi(slurm, kind):
     assert sorted(told.split()) == ["0", "1", "2", "3"]
 
 
+@pytest.mark.thorough
 def test_scancel_ends_what_ignores_sigterm(slurm):
     job = slurm.sbatch(
         "srun bash -c \"trap '' TERM; echo ready; sleep 600 & wait; wait; sleep 600\""
@@ -61,6 +65,7 @@ def test_a_signal_reaches_the_script_alone_or_all_steps(slurm, tmp_path):
 LIVES = "echo restarts: ${SLURM_RESTART_COUNT:-0}\nsleep $((SLURM_RESTART_COUNT ? 0 : 600))"
 
 
+@pytest.mark.thorough
 def test_a_job_that_is_requeued_runs_again(slurm):
     job = slurm.sbatch(LIVES)
     job.wait_for_output("restarts: 0")
@@ -76,6 +81,7 @@ def preempt(slurm, job):
     assert urgent.result(within_s=120) == ("COMPLETED", "0:0")
 
 
+@pytest.mark.thorough
 def test_a_job_that_ends_early_when_it_is_preempted_is_not_run_again(slurm):
     job = slurm.sbatch("srun sleep 600", "--nodes=2", "--exclusive", "--requeue")
     job.wait_for("RUNNING")
@@ -93,6 +99,7 @@ def test_a_script_that_requeues_its_job_when_it_is_preempted_runs_again(slurm):
     assert job.result() == ("COMPLETED", "0:0")
 
 
+@pytest.mark.thorough
 def test_a_node_that_vanishes_is_told_and_comes_back(slurm):
     job = slurm.sbatch("srun --nodes=2 sleep 600", "--nodes=2", "--no-requeue")
     job.wait_for("RUNNING")
