@@ -1,7 +1,7 @@
 """Fit a line with numpy on all ranks; rank 0 prints their hosts and a digest of the weights.
 
-usage: fit_line.py [SECONDS_OF_A_STEP [BACKUP]]. With a backup, a signal on any rank lets all save
-and leave with exit code 75, and a run goes on from what there is.
+usage: fit_line.py [SECONDS_OF_A_STEP [BACKUP]]. With a backup, every fifth step is saved, a signal
+on any rank lets all save and leave with exit code 75, and a run goes on from what there is.
 """
 
 import hashlib
@@ -37,11 +37,15 @@ for step in range(done, STEPS):
     if rank == 0:
         print(f"step {step}", file=sys.stderr, flush=True)
     time.sleep(step_s)
-    if backup is not None and tnt_comm.allreduce(np.array([len(signals)]))[0] > 0:
-        if rank == 0:
-            with backup.open("wb") as file:
-                np.save(file, step + 1)
-                np.save(file, weights)
+    if backup is None:
+        continue
+    must_leave = tnt_comm.allreduce(np.array([len(signals)]))[0] > 0
+    if rank == 0 and (must_leave or step % 5 == 4):
+        with backup.with_suffix(".new").open("wb") as file:
+            np.save(file, step + 1)
+            np.save(file, weights)
+        backup.with_suffix(".new").replace(backup)
+    if must_leave:
         sys.exit(75)
 hosts = tnt_comm.allgather(np.frombuffer(os.uname().nodename.encode(), np.uint8))
 if rank == 0:
