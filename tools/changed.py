@@ -24,6 +24,7 @@ LOOKS_AT = {
     "tests/contract": {*PACKAGES, "docs"},
     "tests/docs": {*PACKAGES, "docs", "benchmarks", "models"},
     "tests/end_to_end": {*PACKAGES, "benchmarks", "models"},
+    "tests/schedulers": {*PACKAGES, "docs"},
     "docs": {*PACKAGES, "docs", "benchmarks", "models"},
     "wheels": {*PACKAGES},
     "C++ tests": {"tnt-comm"},

@@ -88,6 +88,7 @@ def all_suites() -> list[Suites]:
         # Together, since some commands of the documentation are the jobs that are looked at.
         Suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
         ranks[0],
+        Suites("schedulers", ["tests/schedulers"]),
         Suites("units with TensorFlow", [*units, "tests/contract"], [f"--ignore={PARTITIONS}"]),
         Suites("benchmarks and models", ["tests/bench", "models"]),
     ]

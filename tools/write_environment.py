@@ -32,7 +32,7 @@ COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
 MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
 
-LAUNCHER_KINDS = {"HostAndPort", "Path", "Seconds", "Text"}
+LAUNCHER_KINDS = {"HostAndPort", "Path", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
 
 Variable = Mapping[str, Any]
@@ -137,6 +137,7 @@ def quoted(value: object) -> str:
 def cpp_table(ranks: list[Variable], settings: list[Variable]) -> str:
     """Return the C++ header of the variables that tnt-comm reads."""
     own = [one for one in [*ranks, *settings] if "tnt-comm" in one["read_by"]]
+    of_ranks = [f"{cpp_name(one)}.name" for one in ranks if one in own]
     most = max(len(one.get("words", ())) for one in own)
     return f"""\
 // {NOTE}
@@ -165,7 +166,7 @@ struct Variable {{
 {chr(10).join(map(cpp_declaration, own))}
 
 /// What describes a rank. All other variables are settings of the user.
-constexpr std::array kOfRanks = {{{", ".join(f"{cpp_name(one)}.name" for one in ranks)}}};
+constexpr std::array kOfRanks = {{{", ".join(of_ranks)}}};
 
 }}  // namespace tnt::comm::variables
 """

@@ -128,8 +128,9 @@ def test_the_readme_has_one_command_to_train_and_one_to_test():
 def test_the_automatic_checks_run_exactly_the_test_command_of_the_readme():
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     code = [line for line in lines if line and not line.startswith("#")]
-    preparation = ["set -euo pipefail", 'cd "$(dirname "$0")/.."', ".ci/install_sshd"]
-    assert code == [*preparation, SESSIONS[1]]
+    preparation = ["set -euo pipefail", 'cd "$(dirname "$0")/.."']
+    installation = [".ci/install_sshd", ".ci/install_schedulers"]
+    assert code == [*preparation, *installation, SESSIONS[1]]
 
 
 def options_of_trainers():

@@ -47,6 +47,7 @@ def test_a_changed_package_runs_its_tests_and_those_of_packages_that_need_it():
     of_packages = {folder.split("/")[1] for folder in folders if folder.startswith("packages/")}
     assert of_packages == {"tnt-data", "tnt-keras", "tarantella"}
     assert {"tests/docs", "tests/end_to_end", "tests/contract", "models"} <= folders
+    assert "tests/schedulers" in folders
     assert {"style", "types"} <= titles
     assert "C++ tests" not in titles
 
@@ -59,7 +60,7 @@ def test_the_launcher_is_needed_by_none_but_the_package_of_all():
 
 def test_changed_pages_run_what_looks_at_pages():
     titles, folders = titles_and_folders("docs")
-    assert folders == {"tests/docs", "tests/contract", "tests/tools"}
+    assert folders == {"tests/docs", "tests/contract", "tests/schedulers", "tests/tools"}
     assert "docs" in titles
     assert "types" not in titles
 

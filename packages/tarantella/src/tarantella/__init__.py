@@ -1,7 +1,8 @@
 """Synchronous data-parallel training of Keras models: `import tarantella as tnt`.
 
 The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`, and `launch` of
-tnt-launch. A script that is started without the launcher is a world of one rank.
+tnt-launch. A script that `python` alone starts is a world of one rank; the launcher, `srun`, MPIs and
+`torchrun` start several.
 
 Importing loads nothing but the names, and on a rank what tells of its errors: a part is imported
 when one of its names is used first.
@@ -47,14 +48,20 @@ if TYPE_CHECKING:
         master_first,
         models,
         print,
+        save_now,
+        should_stop,
     )
     from tnt_launch.errors import LaunchError, RankFailedError
     from tnt_launch.function.launch import launch
 
     __version__: str
 
-if "TNT_RANK" in os.environ:
-    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
+_MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
+"""Variables of which a process of several has one; many others have it, too."""
+
+if not os.environ.keys().isdisjoint(_MARKS):
+    importlib.import_module("tnt_comm")  # which tells others of errors from here on
+    importlib.import_module("tnt_keras.process.direct_start").set_up_this_rank()
 
 __all__ = [
     "Model",
@@ -74,6 +81,8 @@ __all__ = [
     "batch_mean",
     "explain",
     "function",
+    "save_now",
+    "should_stop",
     "master_first",
     "broadcast_object",
     "allgather_object",

@@ -1,10 +1,24 @@
 """Blocking collectives among all ranks of the job; see `Group` for details."""
 
+from typing import Any
+
 import numpy.typing as npt
 
 from tnt_comm import _core
 from tnt_comm.arrays import Array
 from tnt_comm.group import Group
+from tnt_comm.job import init
+
+
+def _first_allreduce(*arguments: Any) -> Array | None:
+    """Join the job, and be out of the way from then on."""
+    global _allreduce_plain
+    init()
+    _allreduce_plain = _core.allreduce_plain
+    return _allreduce_plain(*arguments)
+
+
+_allreduce_plain = _first_allreduce
 
 
 def barrier(timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
@@ -24,7 +38,7 @@ def allreduce(
     # The short way for arrays that need no checks: nanoseconds matter here. Keyword-only
     # parameters would take them, since their defaults are looked up in each call.
     if timeout_s is None:
-        result = _core.allreduce_plain(None, array, op, out, label, caller)
+        result = _allreduce_plain(None, array, op, out, label, caller)
         if result is not None:
             return result
     return Group().allreduce(array, op, out=out, timeout_s=timeout_s, label=label, caller=caller)

@@ -3,6 +3,7 @@
 from dataclasses import astuple, dataclass
 
 from tnt_comm import _core
+from tnt_comm.job import init
 
 
 @dataclass(frozen=True)
@@ -52,4 +53,5 @@ class Counters:
 
 def counters() -> Counters:
     """Return the totals of this rank; cheap. Joins the job if needed. Local otherwise."""
+    init()
     return Counters(*_core.counters())

@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from tnt_comm import _core, board
+from tnt_comm.start import join
 
 _MOST_CHARACTERS = 1000  # of each text in a record: its entry on the board has a size
 
@@ -73,7 +74,8 @@ def describe(error: BaseException) -> Failure:
     chain = list(_chain(error))
     file, line = next((place for one in chain for place in _user_places(one)), ("", 0))
     ranks = (getattr(one, "cause_rank", None) for one in chain)
-    cause_rank = next((rank for rank in ranks if rank not in (None, _core.get_rank())), None)
+    own = _core.get_rank() if join.has_met() else None
+    cause_rank = next((rank for rank in ranks if rank not in (None, own)), None)
     told = (printable(each[:_MOST_CHARACTERS]) for each in (kind, text, os.path.abspath(file)))
     kind, text, file = told
     return Failure(kind, text, file if line else "", line, cause_rank, time.monotonic())
@@ -110,7 +112,7 @@ def cause_rank() -> int | None:
 
 def tell_of_errors() -> None:
     """Tell of the error that ends the program of this rank, from now on. Local."""
-    if "TNT_RANK" not in os.environ:
+    if not join.is_rank():
         return
     owner, show = os.getpid(), sys.excepthook
     told: list[BaseException] = []
@@ -213,11 +215,16 @@ def _tell_ranks(failure: Failure | None) -> None:
     if failure is None:
         return
     with contextlib.suppress(Exception):
-        if not board.has_launcher() and _core.get_size() > 1:
-            cause = failure.cause_rank
-            why = "" if cause is None else f", a consequence of rank {cause}"
-            who = f"rank {_core.get_rank()} on {socket.gethostname()}"
-            sys.stderr.write(f"tarantella: {who} has failed{why}: {failure}\n")
+        if board.has_launcher():
+            _core.fail(str(failure))
+            return
+        rank, size = join.rank_and_size()
+        cause = failure.cause_rank
+        why = "" if cause is None else f", a consequence of rank {cause}"
+        told = f"rank {rank} on {socket.gethostname()} has failed{why}: {failure}"
+        if size > 1:
+            sys.stderr.write(f"tarantella: {told}\n")
+        join.tell_failure(told)
         _core.fail(str(failure))
 
 

@@ -18,6 +18,7 @@ from tnt_comm.arrays import (
     timeout_or_default,
     without_partial_overlap,
 )
+from tnt_comm.job import init
 from tnt_comm.ticket import Ticket
 
 _COLLECTIVES = _core.collectives()
@@ -64,6 +65,7 @@ class Group:
     """
 
     def __init__(self, ranks: Sequence[int] | None = None) -> None:
+        init()
         if ranks is None:
             self._core = _core.Group.world()
         else:

@@ -1,13 +1,16 @@
 """The job this process belongs to: start, end, and who is who."""
 
 from tnt_comm import _core
+from tnt_comm.start import join
 from tnt_comm.timeline import keeper
 
 
 def init() -> None:
     """Join the job described by the `TNT_*` environment variables.
 
-    Without them the process is a world of one rank. The first collective and
+    The launcher sets them. A process that `srun`, an MPI or torchrun has started
+    with others finds them out with these first, as `get_rank` does. Any other
+    process is a world of one rank. The first collective and
     the first object that needs the other ranks call it; calling it again does
     nothing. Importing tnt_comm does not join, nor do `get_rank` and `get_size`.
 
@@ -22,6 +25,9 @@ def init() -> None:
             have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
             none that is supported.
     """
+    if not _core.is_initialized():
+        with join.joining():
+            _core.init()
     _core.init()
 
 
@@ -47,22 +53,30 @@ def get_rank() -> int:
     Read from the environment, as are the other three below. Does not join the
     job, so it also answers before `init` and after `finalize`. Local.
 
+    Without the launcher, ranks that `srun`, an MPI or torchrun has started meet
+    in the first call of these or of `init`, which is collective then.
+
     Raises:
-        ValueError: If a `TNT_*` variable is malformed.
+        ValueError: If a variable is malformed, or variables contradict each other.
+        CommError: If the ranks cannot meet, or one of them has ended or failed.
     """
+    join.meet()
     return _core.get_rank()
 
 
 def get_size() -> int:
     """Return the number of ranks in the job. As `get_rank`. Local."""
+    join.meet()
     return _core.get_size()
 
 
 def get_local_rank() -> int:
     """Return the rank of this process among those of its host. As `get_rank`. Local."""
+    join.meet()
     return _core.get_local_rank()
 
 
 def get_local_size() -> int:
     """Return the number of ranks on this host. As `get_rank`. Local."""
+    join.meet()
     return _core.get_local_size()

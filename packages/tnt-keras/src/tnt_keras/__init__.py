@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tnt_keras.api.former_options import ProbeError as ProbeError
     from tnt_keras.api.model import Model as Model
     from tnt_keras.api.model import Sequential as Sequential
+    from tnt_keras.api.should_stop import should_stop as should_stop
     from tnt_keras.api.step_function import explain as explain
     from tnt_keras.api.step_function import function as function
     from tnt_keras.calls.together import allgather_object as allgather_object
@@ -50,16 +51,22 @@ if TYPE_CHECKING:
     from tnt_keras.process.rank import is_group_master_rank as is_group_master_rank
     from tnt_keras.process.rank import is_master_rank as is_master_rank
     from tnt_keras.process.rank import print as print
+    from tnt_keras.restart.fit_backup import save_now as save_now
 
     __version__: str
 
-if "TNT_RANK" in os.environ:
-    importlib.import_module("tnt_comm")  # which tells the launcher of errors from here on
+_MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
+"""Variables of which a process of several has one; many others have it, too."""
+
+if not os.environ.keys().isdisjoint(_MARKS):
+    importlib.import_module("tnt_comm")  # which tells others of errors from here on
+    importlib.import_module("tnt_keras.process.direct_start").set_up_this_rank()
 
 _MODULES = ("callbacks", "data", "keras", "models")
 _NAMES = {
     "api.former_options": ("ParallelStrategy", "ProbeError"),
     "api.model": ("Model", "Sequential"),
+    "api.should_stop": ("should_stop",),
     "api.step_function": ("explain", "function"),
     "calls.together": ("allgather_object", "broadcast_object", "master_first"),
     "legacy.batches": ("batch_mean", "batch_sum", "gather_batch"),
@@ -69,6 +76,7 @@ _NAMES = {
         *("print", "get_rank", "get_size", "get_local_rank", "get_local_size"),
         *("get_master_rank", "is_master_rank", "get_group_master_rank", "is_group_master_rank"),
     ),
+    "restart.fit_backup": ("save_now",),
 }
 """The names, by the modules of this package that define them."""
 _HOME = {name: module for module, names in _NAMES.items() for name in names}

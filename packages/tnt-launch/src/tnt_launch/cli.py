@@ -13,6 +13,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.surroundings import in_surroundings, read_file
 
 if TYPE_CHECKING:
     from tnt_launch.planning.plan import LaunchPlan
@@ -67,18 +68,20 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
+    spec = in_surroundings(spec, os.environ, read_file)
     if spec.hosts or spec.rendezvous is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 
         return _show(plan_without_asking(spec)) if is_dry_run else launch_on_hosts(spec)
     from tnt_launch.planning.plan import plan_on_this_host
 
-    plan = plan_on_this_host(spec)
     if is_dry_run:
-        return _show(plan)
-    from tnt_launch.running.execute import execute
+        return _show(plan_on_this_host(spec))
+    import contextlib
 
-    return execute(plan)
+    from tnt_launch.running.restarts import Start, run_to_the_end
+
+    return run_to_the_end(spec, lambda spec: contextlib.nullcontext(Start(plan_on_this_host(spec))))
 
 
 def _show(plan: LaunchPlan) -> int:

@@ -35,6 +35,11 @@ def write_to_stderr(line: bytes) -> None:
                 select.select([], [2], [])
 
 
+def say(text: str) -> None:
+    """Write what a user must know at any level of the log, as one line."""
+    write_to_stderr(f"tarantella: {text}\n".encode(errors="backslashreplace"))
+
+
 HANDLER = LaunchHandler()
 LOGGER = logging.getLogger("tnt_launch")
 

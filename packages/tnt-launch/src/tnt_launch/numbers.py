@@ -1,8 +1,8 @@
-"""Numbers as people read them: ranges, as the kernel and `taskset` write them too, and units."""
+"""Numbers and lists as people read them: ranges, as the kernel writes them too, and units."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 
 def format_ranges(numbers: Collection[int]) -> str:
@@ -42,3 +42,9 @@ def seconds_text(seconds: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun. Pure."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return the first names, and how many more there are. Pure."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -17,7 +17,8 @@ from tnt_keras.api.first_step import (
     split_arguments,
     switches,
 )
-from tnt_keras.callbacks.select import select_callbacks
+from tnt_keras.callbacks.leaving import Leaving
+from tnt_keras.callbacks.select import select_callbacks, takes_others
 from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.together import collective_call
 from tnt_keras.inputs.arguments import (
@@ -33,6 +34,7 @@ from tnt_keras.inputs.distribute import callbacks_for_data, distribute_input
 from tnt_keras.keras_hooks.patch import MixinBase, signature_of
 from tnt_keras.keras_hooks.private import is_loader
 from tnt_keras.process.rank import logger, verbosity
+from tnt_keras.process.training_requests import listening
 from tnt_keras.restart.fit_backup import FitBackup, backup_of
 
 
@@ -111,11 +113,17 @@ class Fitting(MixinBase):
                 )
                 if backup is not None:
                     stack.enter_context(backup.taking_part())
-                replacements = _replacements(self, given, backup)
+                folder = None if backup is None else backup.folder
+                is_listening = stack.enter_context(listening(has_backup=backup is not None))
+                can_leave = is_listening and takes_others(given["callbacks"])
+                leaving = [Leaving(folder)] if can_leave else []
+                replacements = _replacements(self, given, backup, leaving)
             return super().fit(**of_keras | replacements)
 
 
-def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -> dict[str, Any]:
+def _replacements(
+    model: Any, given: dict[str, Any], backup: FitBackup | None, leaving: list[Leaving]
+) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
     training = input_of_call(given, TRAINING)
     validation = input_of_call(given, VALIDATION)
@@ -125,7 +133,8 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
         _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
     model._tnt_owner.num_fits += 1
     if backup is None and is_left_to_keras(training, validation):
-        return {}
+        of_user = given["callbacks"]
+        return {"callbacks": select_callbacks(of_user, training=True, after=leaving)}
     training, validation = complete_validation(training, validation, given["validation_split"])
     train_input = distribute_input(
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
@@ -153,7 +162,7 @@ def _replacements(model: Any, given: dict[str, Any], backup: FitBackup | None) -
             training=True,
             first=first,
             before=[] if backup is None else [backup.restoring],
-            after=[] if backup is None else [backup],
+            after=[*([] if backup is None else [backup]), *leaving],
         ),
     }
     if backup is not None:

@@ -14,6 +14,7 @@ from tnt_comm.board import note_progress
 from tnt_keras.callbacks.ranks import folder_of_all_ranks
 from tnt_keras.calls.errors import is_known_to_all, of_other_rank
 from tnt_keras.calls.messages import allgather, allreduce
+from tnt_keras.process import training_requests
 from tnt_keras.process.rank import get_rank
 from tnt_keras.step.accumulation import reduce_accumulated
 from tnt_keras.step.replicas import check_replicas
@@ -23,7 +24,7 @@ STEPS = {"train": "training step", "test": "test step", "predict": "prediction s
 """What a step is called, by the name that Keras' hooks have for it."""
 _STOPS = {"train": "stop_training", "test": "stop_evaluating", "predict": "stop_predicting"}
 """By which attribute of the model callbacks ask for an end, by the kind of step."""
-_GO_ON, _STOP, _RAISED = (np.array([state], np.uint8) for state in range(3))
+_GO_ON, _STOP, _RAISED = range(3)
 """How a rank wants to go on; the largest of all ranks counts."""
 
 
@@ -74,7 +75,7 @@ class Lockstep(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         """Run the callbacks before training. Collective."""
         self._is_training = True
-        self._run("begin of training", "on_train_begin", logs)
+        self._run("begin of training", "on_train_begin", logs, takes_requests=True)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         """Run the callbacks before the steps of an epoch. Collective."""
@@ -95,7 +96,11 @@ class Lockstep(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Run the callbacks, agree on whether to stop, and compare the weights. Collective."""
         reduce_accumulated(self.model._tnt_owner.optimizers)  # a callback of one rank may save them
-        self._run("end of epoch", "on_epoch_end", epoch, logs, stop="stop_training")
+        self._run(
+            *("end of epoch", "on_epoch_end", epoch, logs),
+            stop="stop_training",
+            takes_requests=True,
+        )
         check_replicas(self.model._tnt_owner)
 
     def on_train_end(self, logs: Any = None) -> None:
@@ -139,7 +144,8 @@ class Lockstep(keras.callbacks.Callback):
 
     def _after_step(self, kind: str, batch: int, logs: Any = None) -> None:
         point, hook = f"end of {STEPS[kind]}", f"on_{kind}_batch_end"
-        self._run(point, hook, batch, logs=logs, stop=_STOPS[kind])
+        stop = _STOPS[kind]
+        self._run(point, hook, batch, logs=logs, stop=stop, takes_requests=kind == "train")
 
     on_train_batch_begin = functools.partialmethod(_before_step, "train")
     on_test_batch_begin = functools.partialmethod(_before_step, "test")
@@ -149,23 +155,34 @@ class Lockstep(keras.callbacks.Callback):
     on_predict_batch_end = functools.partialmethod(_after_step, "predict")
 
     def _run(
-        self, point: str, hook: str, *args: Any, stop: str | None = None, **kwargs: Any
+        self,
+        point: str,
+        hook: str,
+        *args: Any,
+        stop: str | None = None,
+        takes_requests: bool = False,
+        **kwargs: Any,
     ) -> None:
         """Call all callbacks, and agree on how to go on.
 
-        `stop` is the attribute of the model by which they ask for an end, if it counts here.
+        `stop` is the attribute of the model by which they ask for an end, if it counts here. What
+        is requested of the training travels in the same message where a backup could be written.
         """
         error = self._error_of(hook, *args, **kwargs)
         wants_end = stop is not None and bool(getattr(self.model, stop))
         try:
             own = _RAISED if error else _STOP if wants_end else _GO_ON
-            of_all = allreduce(point, own, "max")
+            requests = training_requests.own_requests() if takes_requests else (0, 0)
+            message = np.array([own, *requests], np.uint8)
+            of_all, *requests_of_all = allreduce(point, message, "max").tolist()
         except tnt_comm.CommError as other:
             raise (error or other) from None  # the others wait elsewhere, and are told so
         if of_all == _RAISED:
             _raise_on_all_ranks(point, error)
         if stop is not None and of_all == _STOP:
             setattr(self.model, stop, True)
+        if takes_requests:
+            training_requests.agree(*requests_of_all)
 
     def _error_of(self, hook: str, *args: Any, **kwargs: Any) -> Exception | None:
         """Return what a callback raised; errors that all ranks know already are passed on."""

@@ -126,6 +126,14 @@ def refuse_own_list(callbacks: Any) -> None:
         )
 
 
+def takes_others(callbacks: Any) -> bool:
+    """Return whether others can join callbacks given as to Keras without a change of these. Local.
+
+    On one rank a list of a user's own class stays what it is.
+    """
+    return get_size() > 1 or type(callbacks) in (type(None), list, tuple)
+
+
 def _acts_at_batch_begin(callback: keras.callbacks.Callback) -> bool:
     """Return whether code of the user runs before each step; that of Keras calls no collective."""
     callback = unwrapped(callback)

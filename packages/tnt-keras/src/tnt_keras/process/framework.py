@@ -1,6 +1,7 @@
 """TensorFlow in this process: set up, our operations in it, nothing else that distributes models.
 
-The launcher sets GPUs and threads of a rank before Python starts, whatever a script does first.
+The launcher sets GPUs and threads of a rank before Python starts, whatever a script does first;
+`direct_start` those of other ranks, when this package is imported.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import keras
 import tensorflow as tf
 
 import tnt_comm
+from tnt_comm.board import has_launcher
+from tnt_keras.process.direct_start import take_warnings
 from tnt_keras.process.rank import Settings, get_size, logger, set_up_logging, settings
 from tnt_keras.process.variables import ALL_NAMES, BLANKS, PROBE, warnings_of_unknown
 
@@ -28,8 +31,8 @@ _has_warned_of_probe = False
 def set_up_process() -> None:
     """Read the settings, set up logging and check the devices; once, and not at import. Local."""
     set_up_logging(settings())
-    if "TNT_RANK" not in os.environ:  # else the launcher has warned already
-        for warning in warnings_of_unknown(os.environ, ALL_NAMES):
+    if not has_launcher():  # which has warned already
+        for warning in [*warnings_of_unknown(os.environ, ALL_NAMES), *take_warnings()]:
             logger.warning(warning)
     check_devices(settings())
     check_probe(settings().probe, "TNT_PROBE")
@@ -48,9 +51,21 @@ def check_devices(settings: Settings) -> None:
             '`pip install "tensorflow[and-cuda]"`.'
         )
     if sees_gpu and get_size() > 1:
+        _check_one_gpu()
         logger.warning(
             "Gradients of GPUs pass through the memory of the host: they are copied there, summed "
             "by CPUs, and copied back. That takes time, and changes no result."
+        )
+
+
+def _check_one_gpu() -> None:
+    """Notice that TensorFlow was used before it could be told which GPU is this rank's."""
+    count = len(tf.config.list_physical_devices("GPU"))
+    if count > 1:
+        logger.warning(
+            "TensorFlow sees %d GPUs, and so do the other ranks of this host: they take turns on the "
+            "first. Import tarantella before anything else of the script uses TensorFlow.",
+            count,
         )
 
 

@@ -28,7 +28,7 @@ def get_rank() -> int:
 
 
 def get_size() -> int:
-    """Return the number of ranks; 1 without the launcher. Local."""
+    """Return the number of ranks; 1 for a script that `python` alone has started. Local."""
     return tnt_comm.get_size()
 
 
@@ -92,6 +92,7 @@ class Settings:
     probe: str | None = None  # one of the words of `PROBE`, without effect
     checks_steps: bool = False  # first steps, against serial ones
     explains_steps: bool = False  # show what steps exchange
+    grace_s: float = variables.GRACE_S.default  # to save and leave when a scheduler asks for it
 
 
 def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -108,7 +109,13 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         probe=variables.PROBE.find(environment),
         checks_steps=variables.CHECK_STEPS.find(environment),
         explains_steps=variables.EXPLAIN_STEPS.find(environment),
+        grace_s=variables.GRACE_S.find(environment),
     )
+
+
+def devices_of_a_rank(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Return how many GPUs of its host ranks are to use, and threads, as far as stated. Local."""
+    return variables.GPUS_PER_NODE.find(environment), variables.NUM_THREADS.find(environment)
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import contextlib
 import copy
 import functools
 import itertools
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from tnt_keras.callbacks.ranks import unwrapped
 from tnt_keras.callbacks.select import as_list, refuse_own_list
 from tnt_keras.inputs.distributed_input import DistributedInput
 from tnt_keras.keras_hooks import private
+from tnt_keras.process import training_requests
 from tnt_keras.process.rank import get_rank, logger
 from tnt_keras.restart.backup_files import BackupFiles, digest_of, is_plain
 from tnt_keras.restart.training_state import Progress, SavedState, TrainingState, restore_variables
@@ -42,6 +44,26 @@ def backup_of(model: Any, callbacks: Any) -> FitBackup | None:
     if not any(isinstance(each, keras.callbacks.History) for each in given):
         given.append(keras.callbacks.History())
     return FitBackup(model, asking[0], given)
+
+
+_taking_part: list[FitBackup] = []
+
+
+def save_now() -> None:
+    """Let the running `fit` write its backup at the end of this step, on all ranks. Local.
+
+    One rank may call it alone, in a callback, a thread, or a handler of a signal. In a validation
+    the backup is written at the end of the epoch.
+
+    Raises:
+        RuntimeError: If no `fit` runs that has a `keras.callbacks.BackupAndRestore`.
+    """
+    if not _taking_part:
+        raise RuntimeError(
+            "`tnt.save_now()` needs a `fit` that runs, with a `keras.callbacks.BackupAndRestore` "
+            "among its callbacks, which says where the backup is."
+        )
+    training_requests.request_backup()
 
 
 class FitBackup(keras.callbacks.Callback):
@@ -72,6 +94,11 @@ class FitBackup(keras.callbacks.Callback):
         self._epochs: Any = None
         self._is_due = False
 
+    @property
+    def folder(self) -> str:
+        """Where the backup is."""
+        return os.fspath(self._callback.backup_dir)
+
     @contextlib.contextmanager
     def taking_part(self) -> Iterator[None]:
         """Read the last backup, from which a `fit` in the block goes on. Collective."""
@@ -88,7 +115,11 @@ class FitBackup(keras.callbacks.Callback):
             private.replaced_epoch_logs(self._model, self._logs_of_last_step),
             private.replaced_backup(self._callback, note_due),
         ):
-            yield
+            _taking_part.append(self)
+            try:
+                yield
+            finally:
+                _taking_part.remove(self)
 
     def begin(
         self, training: DistributedInput, testing: DistributedInput | None, *, lives_on: bool
@@ -198,6 +229,8 @@ class FitBackup(keras.callbacks.Callback):
         self._state.restore_callbacks(self._saved)
 
     def _write_if_due(self) -> None:
+        if training_requests.takes_backup():
+            self._is_due = True
         if self._is_due and self._state is not None:
             self._is_due = False
             self.progress.stops = bool(self._model.stop_training)

@@ -23,14 +23,15 @@ Data = tf.data.Dataset
 
 
 class Death(NamedTuple):
-    """When the processes of a run are killed."""
+    """When the processes of a run are killed, or get another signal."""
 
     hook: str = "never"
     """Of a callback that runs before the backup, or "write" for the middle of a file."""
     number: int = 0
     """Which call of the hook, counted from 0 in each process."""
     rank: int | None = None
-    """The only rank that is killed, None for all."""
+    """The only rank that gets it, None for all."""
+    signal: int = signal.SIGKILL
 
 
 def _slices() -> tf.data.Dataset:
@@ -89,7 +90,7 @@ DATA: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 class Kill(keras.callbacks.Callback):
-    """Ends the process without a word at some call of a hook.
+    """Sends the process a signal at some call of a hook: one that it ends by without a word.
 
     Its count is no attribute: those are in a backup, and each process counts from 0.
     """
@@ -101,7 +102,7 @@ class Kill(keras.callbacks.Callback):
         def die(*args: Any, **kwargs: Any) -> None:
             is_meant = death.rank in (None, tnt_keras.get_rank())
             if next(calls) == death.number and is_meant:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), death.signal)
 
         if hasattr(self, death.hook):
             setattr(self, death.hook, die)

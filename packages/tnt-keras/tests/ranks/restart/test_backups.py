@@ -13,6 +13,7 @@ from backups import DATA, Death, Options
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import RanksFailed, observe_ranks, run_ranks
+from tnt_keras.restart.container import read_container
 
 
 class Runs:
@@ -32,9 +33,13 @@ class Runs:
         """The results of ranks that were never killed."""
         return self._run(run_ranks, size, "undisturbed", Death())
 
+    def observed(self, size: int, death: Death) -> list[Any]:
+        """Reports of ranks that get signals."""
+        return self._run(observe_ranks, size, "killed", death)
+
     def kill(self, size: int, death: Death) -> bool:
         """Run until processes are killed; False if the training has ended before."""
-        reports = self._run(observe_ranks, size, "killed", death)
+        reports = self.observed(size, death)
         killed = [rank for rank, each in enumerate(reports) if each.exit_code == -signal.SIGKILL]
         if not killed and any(report.has_failed for report in reports):
             raise RanksFailed(reports, backups.train.__qualname__)
@@ -66,6 +71,37 @@ def test_killed_in_the_middle_of_an_epoch_and_of_writing(
 ) -> None:
     runs = Runs(preloaded, tmp_path, "shuffled", Options())
     _assert_continues(runs, 2, Death("write", 7))
+
+
+def test_all_ranks_save_and_leave_at_the_step_in_which_a_signal_came_to_one(
+    preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options(save_freq="epoch"))
+    death = Death("on_train_batch_end", 6, rank=1, signal=signal.SIGUSR2)
+    reports = runs.observed(2, death)
+    assert [report.exit_code for report in reports] == [75, 75]
+    with open(tmp_path / "killed" / "latest.tnt_backup", "rb") as stream:
+        progress = read_container(stream)["progress"]
+    assert (progress["epoch"], progress["executions"]) == (1, 2)  # the seventh, of 5 in an epoch
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(
+    ("hook", "number"),
+    [
+        *(("on_train_begin", 0), ("on_train_batch_end", 4), ("on_train_batch_end", 6)),
+        *(("on_test_batch_end", 4), ("on_epoch_end", 1)),
+    ],
+)
+def test_a_run_goes_on_that_a_scheduler_has_asked_to_end(
+    hook: str, number: int, size: int, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, "shuffled", Options(save_freq="epoch"))
+    expected = runs.undisturbed(size)
+    reports = runs.observed(size, Death(hook, number, rank=size - 1, signal=signal.SIGTERM))
+    assert [report.exit_code for report in reports] == [75] * size
+    _assert_same(runs.continued(size), expected)
 
 
 @pytest.mark.thorough

@@ -21,16 +21,16 @@ from tnt_launch.doctor.network_checks import (
 )
 from tnt_launch.doctor.report import Finding, Report, Screen
 from tnt_launch.errors import LaunchError
-from tnt_launch.hosts.launch import plan_on_hosts
-from tnt_launch.hosts.ssh import SshCluster
+from tnt_launch.hosts.cluster import Cluster
+from tnt_launch.hosts.launch import cluster_of, plan_on_hosts
 from tnt_launch.planning.command_line import hosts_of, read_number_of_ranks, settings_of
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, own_version
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_doctor_parser
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
-from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, read_settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, working_folder
+from tnt_launch.planning.surroundings import in_surroundings, read_file
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
 
 HOST_S = 300.0  # time for all checks of a host, each of which has a deadline of its own
@@ -47,7 +47,7 @@ def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
     """Turn the arguments of `tarantella doctor` into a spec; reads the host file. Local."""
     options = make_doctor_parser().parse_args(list(arguments))
     hosts, ssh = hosts_of(options)
-    return LaunchSpec(
+    spec = LaunchSpec(
         program=("-m", _HOST),
         interpreter=(sys.executable,),
         ranks_per_node=read_number_of_ranks(options.ranks_per_node),
@@ -55,6 +55,7 @@ def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
         ssh=ssh,
         settings=settings_of(options),
     )
+    return replace(in_surroundings(spec, os.environ, read_file), rendezvous=None)
 
 
 def run_doctor(arguments: Sequence[str]) -> int:
@@ -83,7 +84,7 @@ def _check_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> None:
     if not reached.hosts:
         return
     # Connected anew, without those that did not answer.
-    with SshCluster(reached, settings) as cluster:
+    with cluster_of(reached, settings) as cluster:
         try:
             reports = cluster.connect()
         except LaunchError as error:
@@ -109,7 +110,7 @@ def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchS
     """Reach all hosts, report on each in a section, and return the spec with those alone."""
     section = report.begin("hosts")
     report.progress(section, f"reaching {len(spec.hosts)} hosts")
-    with SshCluster(spec, settings) as cluster:
+    with cluster_of(spec, settings) as cluster:
         outcomes = cluster.try_to_connect()
         clocks = cluster.clock_differences()
     reached = {
@@ -157,7 +158,7 @@ def plan_checks(spec: LaunchSpec, folders: Sequence[tuple[str, str]]) -> LaunchP
     return LaunchPlan(job_id, tuple(hosts), 0, shows_all_output=False, script=_HOST)
 
 
-def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts]) -> LaunchPlan:
+def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts], secret: str) -> LaunchPlan:
     """Plan a job of one rank on each host that measures the network between them."""
     job = replace(
         spec,
@@ -167,11 +168,11 @@ def plan_links(spec: LaunchSpec, reports: Sequence[HostFacts]) -> LaunchPlan:
         allow_gpus=False,
         settings={**spec.settings, TIMEOUT_S.name: _LINK_TIMEOUT_S},
     )
-    return plan_on_hosts(job, read_settings(job, os.environ), reports, make_job_secret())
+    return plan_on_hosts(job, read_settings(job, os.environ), reports, secret)
 
 
 def check_hosts(
-    plan: LaunchPlan, hosts: SshCluster | None, checks: Sequence[HostChecks], report: Report
+    plan: LaunchPlan, hosts: Cluster | None, checks: Sequence[HostChecks], report: Report
 ) -> None:
     """Run a plan of `plan_checks` and report what is found, in a section for each host."""
     sections = [report.begin(f"host {host.host}") for host in plan.hosts]
@@ -210,7 +211,7 @@ def failure_of_start(check: HostChecks, why: str) -> Iterable[Finding]:
 def check_network(
     spec: LaunchSpec,
     reports: Sequence[HostFacts],
-    hosts: SshCluster,
+    hosts: Cluster,
     checks: Sequence[HostChecks],
     report: Report,
 ) -> None:
@@ -224,7 +225,7 @@ def check_network(
     }
     report.add(section, check_equality(installed))
     try:
-        plan = plan_links(spec, reports)
+        plan = plan_links(spec, reports, hosts.secret)
     except LaunchError as error:
         report.add(section, [check_unmeasured(str(error))])
     else:
@@ -233,7 +234,7 @@ def check_network(
 
 
 def _measure(
-    plan: LaunchPlan, hosts: SshCluster, names: Sequence[str], section: int, report: Report
+    plan: LaunchPlan, hosts: Cluster, names: Sequence[str], section: int, report: Report
 ) -> None:
     links: list[Mapping[str, Any]] = []
     failures: list[str] = []

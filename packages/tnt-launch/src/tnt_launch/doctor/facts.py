@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tnt_launch.hosts.ssh import SshCluster
+from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.output.stream import LineSplitter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.watched import run_watched
@@ -46,7 +46,7 @@ def _parse(line: bytes) -> Fact | None:
 
 def collect_facts(
     plan: LaunchPlan,
-    hosts: SshCluster | None,  # this host alone without them
+    hosts: Cluster | None,  # this host alone without them
     on_fact: Callable[[int, Fact], None],
     on_end: Callable[[int, str], None],
     on_wait: Callable[[], None],

@@ -1,13 +1,15 @@
-"""The agents that this process has started on other hosts, and those that are below them."""
+"""The agents that this process has had started on other hosts, and those that are below them."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import selectors
+import shlex
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tnt_launch.hosts.channel import Channel, Frame
@@ -21,12 +23,14 @@ _NOT_FOUND, _NOT_EXECUTABLE, _SSH_FAILED = 127, 126, 255
 
 @dataclass
 class _Child:
-    """An agent one step down the tree, and the process that brings its channel, if there is one."""
+    """An agent one step down the tree with its channel, and the process that has started it."""
 
+    # Either may be missing: an agent that has come by itself, and what has started such agents.
     node: int
     channel: Channel | None = None
     process: subprocess.Popen[bytes] | None = None
     errors: bytearray = field(default_factory=bytearray)
+    way: str = ""  # the command that the user may try where it has failed
 
 
 class Children:
@@ -46,28 +50,19 @@ class Children:
         self._interpreter = interpreter
         self._children: dict[int, _Child] = {}
         self._routes: dict[int, int] = {}
+        self._no_nodes = itertools.count(-1, -1)
 
     def start(self, node: int, argv: Sequence[str]) -> None:
         """Start the agent of a host by a command whose stdin and stdout become its channel."""
-        child = _Child(node)
-        try:
-            # A session of its own: the Ctrl-C of a terminal must reach the ranks through us.
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                bufsize=0,
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._on_lost(node, f"{argv[0]}: {error.strerror}")
+        words = argv[:1] if argv[0] == "ssh" else argv[:-2]
+        child = _Child(node, way=f"{shlex.join(words)} HOST true")
+        if not self._start(child, argv, subprocess.PIPE):
+            self._on_lost(node, child.errors.decode())
             return
-        pipes = (process.stdin, process.stdout, process.stderr)
-        stdin, stdout, stderr = (pipe for pipe in pipes if pipe is not None)
-        child.process = process
-        self._watch_errors(child, stderr.fileno())
-        self._children[node] = child
+        assert child.process is not None
+        stdin, stdout = child.process.stdin, child.process.stdout
+        assert stdin is not None
+        assert stdout is not None
         self._routes[node] = node
         child.channel = Channel(
             self._selector,
@@ -79,6 +74,23 @@ class Children:
         )
         stdin.close()
         stdout.close()
+
+    def start_apart(
+        self, nodes: Sequence[int], argv: Sequence[str], environment: Mapping[str, str]
+    ) -> None:
+        """Start the agents of hosts by one command; they come by themselves, and are adopted."""
+        child = _Child(next(self._no_nodes))
+        if self._start(child, argv, subprocess.DEVNULL, environment):
+            self._routes.update(dict.fromkeys(nodes, child.node))
+            return
+        for node in nodes:
+            self._on_lost(node, child.errors.decode())
+
+    def said_of(self, node: int) -> str:
+        """Return the last line of what starts an agent that has not come, in brackets."""
+        child = self._children.get(self._routes.get(node, 0))
+        said = "" if child is None else child.errors.decode(errors="replace").strip()
+        return f" ({said.splitlines()[-1]})" if said else ""
 
     def adopt(self, node: int, channel: Channel) -> None:
         """Take over the channel of an agent that has come by itself."""
@@ -127,6 +139,33 @@ class Children:
     def _channels(self) -> list[Channel]:
         return [child.channel for child in self._children.values() if child.channel is not None]
 
+    def _start(
+        self,
+        child: _Child,
+        argv: Sequence[str],
+        pipe: int,
+        environment: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Start the process of a child; if that fails, `errors` says why."""
+        try:
+            # A session of its own: the Ctrl-C of a terminal must reach the ranks through us.
+            child.process = subprocess.Popen(
+                argv,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                env=environment,
+            )
+        except OSError as error:
+            child.errors += f"{argv[0]}: {error.strerror}".encode()
+            return False
+        self._children[child.node] = child
+        assert child.process.stderr is not None
+        self._watch_errors(child, child.process.stderr.fileno())
+        return True
+
     def _lose(self, child: _Child, why: str) -> None:
         exit_code = _wait(child)
         if child.process is not None:
@@ -134,12 +173,13 @@ class Children:
             # A shell that refuses the login may say so on stdout, which is for the agent's frames.
             noise = b"" if child.channel is None else child.channel.reader.noise
             output = (child.errors.strip() or noise).decode(errors="replace")
-            told = failure_text(exit_code, output, self._interpreter)
+            told = failure_text(exit_code, output, self._interpreter, child.way)
             why = told or why
         nodes = [node for node, via in self._routes.items() if via == child.node]
         for node in nodes:
             del self._routes[node]
-            self._on_lost(node, why if node == child.node else f"the connection through it: {why}")
+            is_below = 0 <= child.node != node
+            self._on_lost(node, f"the connection through it: {why}" if is_below else why)
 
     def _watch_errors(self, child: _Child, fd: int) -> None:
         os.set_blocking(fd, False)
@@ -155,6 +195,8 @@ class Children:
                 child.errors += data
                 del child.errors[:-_MAX_ERRORS]
             self._forget_errors(child)
+            if child.channel is None:  # the command has ended
+                self._lose(child, "")
 
     def _forget_errors(self, child: _Child) -> None:
         if child.process is None or child.process.stderr is None or child.process.stderr.closed:
@@ -185,10 +227,12 @@ def _end(child: _Child) -> None:
         child.process.wait()
 
 
-def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
+def failure_text(exit_code: int | None, errors: str, interpreter: str, way: str) -> str:
     """Say why an agent has not come, or has gone, from what ssh and the host wrote. Pure."""
     lines = errors.strip().splitlines()
-    last = lines[-1].strip() if lines else ""
+    # What srun says last is only that something has ended.
+    telling = [line for line in lines if not line.startswith("srun: ")] or lines
+    last = telling[-1].strip() if telling else ""
     if "No module named" in last and "tnt_launch" in last:
         return (
             f"{interpreter} has no tarantella there. Install the same version of tarantella on all "
@@ -199,12 +243,14 @@ def failure_text(exit_code: int | None, errors: str, interpreter: str) -> str:
             f"{interpreter} cannot be executed there ({last}). Install Python and tarantella on "
             "all hosts, at the same path."
         )
-    if exit_code == _SSH_FAILED:
-        told = last or "ssh failed without a message"
-        return f"{told} (`ssh HOST true` must work without a question)"
     if exit_code is None:
         return last
+    if not way:
+        return f"{last or 'no message'} (exit code {exit_code})"
+    if exit_code == _SSH_FAILED:
+        told = last or f"{way.split()[0]} failed without a message"
+        return f"{told} (`{way}` must work without a question)"
     return (
-        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `ssh HOST true` "
-        "must work, without output and without a terminal (RequestTTY, -t)"
+        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `{way}` must "
+        "work, without output and without a terminal (RequestTTY, -t)"
     )

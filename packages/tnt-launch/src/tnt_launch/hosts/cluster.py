@@ -15,6 +15,7 @@ from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.children import Children
 from tnt_launch.hosts.remote_agent import RemoteAgent
 from tnt_launch.log import HANDLER, LOGGER
+from tnt_launch.numbers import listed
 from tnt_launch.planning.host_facts import (
     HostFacts,
     inspect_addresses,
@@ -23,8 +24,9 @@ from tnt_launch.planning.host_facts import (
 )
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan
+from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.spec import LaunchSpec, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
 from tnt_launch.running.agent import Agent, Listener, LocalAgent
 
@@ -40,7 +42,10 @@ class Cluster(ABC):
 
     shares_secret = False  # whether all hosts know the job's secret without being told
 
-    def __init__(self, spec: LaunchSpec, settings: Settings, interpreter: str) -> None:
+    def __init__(
+        self, spec: LaunchSpec, settings: Settings, interpreter: str, secret: str = ""
+    ) -> None:
+        self.secret = secret or make_job_secret()  # by which ranks trust each other
         self.selector: selectors.BaseSelector = selectors.PollSelector()
         self.hosts: list[HostSlots] = []
         self.facts: dict[int, HostFacts] = {}  # of the hosts that have told about themselves
@@ -62,8 +67,13 @@ class Cluster(ABC):
         """Reach all hosts and return what they are like; a LaunchError names all that fail."""
         outcomes = self.try_to_connect()
         if self._errors:
-            errors = sorted(self._errors.items())
-            texts = [f"host {self.hosts[node].name}: {why}" for node, why in errors]
+            alike: dict[str, list[str]] = {}
+            for node, why in sorted(self._errors.items()):
+                alike.setdefault(why, []).append(self.hosts[node].name)
+            texts = [
+                f"host{'s' * (len(names) > 1)} {listed(names)}: {why}"
+                for why, names in alike.items()
+            ]
             raise LaunchError("; ".join(texts))
         return [outcome for outcome in outcomes if isinstance(outcome, HostFacts)]
 
@@ -132,6 +142,11 @@ class Cluster(ABC):
     def _hello(self) -> dict[str, Any]:
         """Return what an agent is asked, for all ways to reach it."""
         return {
+            "environment": {},
+            "defaults": {},
+            "working_directory": working_folder(),
+            "program": list(self._spec.program),
+            "interpreter": list(self._spec.interpreter),
             "exports": dict(self._settings.exports),
             "num_gpus": self._settings.get(GPUS_PER_NODE),
             "allow_gpus": self._spec.allow_gpus,

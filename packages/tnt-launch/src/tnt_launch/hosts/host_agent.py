@@ -25,12 +25,12 @@ from tnt_launch.planning.plan_text import host_plan_from_json
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import GPUS_PER_NODE
-from tnt_launch.running.agent import LocalAgent
+from tnt_launch.running.agent import Listener, LocalAgent
 from tnt_launch.running.board import Entry, to_fields
-from tnt_launch.running.signals import ENDING, SignalInbox
+from tnt_launch.running.signals import ASKING, ENDING, SignalInbox
 
 
-class HostAgent:
+class HostAgent(Listener):
     """What runs on a host for a launcher elsewhere. Not thread-safe."""
 
     def __init__(
@@ -139,6 +139,10 @@ class HostAgent:
             self._tell("states", running=list(self._local.running().items()))
             self._local.send_signal(number)
 
+    def _do_ask(self, number: int) -> None:
+        if self._local is not None:
+            self._local.ask(number)
+
     def _do_read(self, is_reading: bool) -> None:
         self._may_read = is_reading
 
@@ -158,6 +162,11 @@ class HostAgent:
 
     def _take_signals(self) -> None:
         numbers = [number for number in self._inbox.take() if number in ENDING]
+        if self._local is not None:
+            # A scheduler signals all hosts, and the launcher sees to it that the job ends in order.
+            for number in [one for one in numbers if one in ASKING]:
+                self._tell("asked", number=number)
+                numbers.remove(number)
         if numbers:
             why = f"its launcher has received {signal.Signals(numbers[0]).name}"
             self._tell("lost", why=why)
@@ -183,16 +192,17 @@ class HostAgent:
 
 @dataclass(frozen=True)
 class JoiningHost:
-    """What a launcher that joins another one knows better than that."""
+    """What an agent that has come by itself knows better than the launcher."""
 
-    interpreter: tuple[str, ...]  # what runs the script here
+    interpreter: tuple[str, ...] | None  # what runs the script here, if not what the launcher uses
     reached_at: str  # the address of this host on the connection to the other one
     reached_from: str  # the address of the other one
 
 
 def _prepare(
     own: JoiningHost | None,
-    environment: Mapping[str, str] | None,
+    environment: Mapping[str, str],
+    defaults: Mapping[str, str],  # variables that hold where the host has none of its own
     working_directory: str | None,
     program: list[str],
     interpreter: list[str] | None,
@@ -202,7 +212,7 @@ def _prepare(
     log_level: str,
 ) -> dict[str, Any]:
     """Make this process like the launcher's, and check that the ranks can run here."""
-    os.environ.update(environment or {})
+    os.environ.update({**defaults, **os.environ, **environment})
     if working_directory is not None:
         try:
             os.chdir(working_directory)
@@ -213,7 +223,7 @@ def _prepare(
             ) from error
         os.environ["PWD"] = working_directory
     configure_logging(log_level)
-    words = own.interpreter if own is not None else tuple(interpreter or ())
+    words = tuple(interpreter or ()) if own is None or own.interpreter is None else own.interpreter
     check_program(LaunchSpec(program=tuple(program), interpreter=words))
     values = {} if num_gpus is None else {GPUS_PER_NODE.name: num_gpus}
     facts = inspect_host(Settings(values, exports), os.environ, allow_gpus)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from tnt_launch.errors import LaunchError
+from tnt_launch.hosts.allocated import AllocatedCluster
 from tnt_launch.hosts.authentication import user_secret
+from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.hosts.join import join_job
 from tnt_launch.hosts.rendezvous import RendezvousCluster
 from tnt_launch.hosts.ssh import SshCluster, carried_environment
+from tnt_launch.log import say
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, inspect_host
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan, tell_remarks
@@ -17,17 +23,44 @@ from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, Rendezvous, check_program
 from tnt_launch.planning.variables import INTERFACE
-from tnt_launch.running.execute import execute
+from tnt_launch.running.restarts import Start, run_to_the_end
 
 
 def launch_on_hosts(spec: LaunchSpec) -> int:
     """Run a job on the hosts of `spec`, or this host's part of one that was started by hand."""
     if spec.rendezvous is not None:
         return _launch_by_hand(spec, spec.rendezvous)
+    return run_to_the_end(spec, _begin_by_ssh)
+
+
+@contextlib.contextmanager
+def _begin_by_ssh(spec: LaunchSpec) -> Iterator[Start]:
     settings = settings_and_log(spec)
-    with SshCluster(spec, settings) as cluster:
+    if spec.restart_count:
+        spec = _on_hosts_that_answer(spec, settings)
+    with cluster_of(spec, settings) as cluster:
         reports = cluster.connect()
-        return execute(plan_on_hosts(spec, settings, reports, make_job_secret()), cluster)
+        yield Start(plan_on_hosts(spec, settings, reports, cluster.secret), cluster)
+
+
+def cluster_of(spec: LaunchSpec, settings: Settings) -> Cluster:
+    """Return the hosts of `spec`, which are reached by the user's command or by a scheduler's."""
+    if spec.allocation is not None and spec.allocation.calls_back:
+        return AllocatedCluster(spec, settings, spec.allocation)
+    return SshCluster(spec, settings)
+
+
+def _on_hosts_that_answer(spec: LaunchSpec, settings: Settings) -> LaunchSpec:
+    """Leave out the hosts that are gone since the ranks were started before."""
+    with cluster_of(spec, settings) as cluster:
+        outcomes = dict(zip(spec.hosts, cluster.try_to_connect(), strict=True))
+    lost = {host.name: why for host, why in outcomes.items() if isinstance(why, str)}
+    texts = "; ".join(f"host {name}: {why}" for name, why in lost.items())
+    if lost and spec.min_ranks is None:
+        raise LaunchError(f"{texts}. With --min-ranks M the job goes on without them.")
+    if lost:
+        say(f"going on without {texts}")
+    return replace(spec, hosts=tuple(host for host in spec.hosts if host.name not in lost))
 
 
 def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
@@ -36,12 +69,20 @@ def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
     if rendezvous.node_rank > 0:
         return join_job(spec, settings, rendezvous, secret)
     check_program(spec)
-    with RendezvousCluster(spec, settings, rendezvous, secret) as cluster:
-        reports = cluster.connect()
-        spec = replace(spec, hosts=tuple(cluster.hosts), ranks_per_node=None, rendezvous=None)
-        exit_code = execute(plan_on_hosts(spec, settings, reports, secret), cluster)
-        cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
-        return exit_code
+
+    @contextlib.contextmanager
+    def begin(spec: LaunchSpec) -> Iterator[Start]:
+        with RendezvousCluster(spec, settings, rendezvous, secret) as cluster:
+            reports = cluster.connect()
+            spec = replace(spec, hosts=tuple(cluster.hosts), ranks_per_node=None, rendezvous=None)
+            plan = plan_on_hosts(spec, settings, reports, secret)
+            yield Start(plan, cluster, functools.partial(_leave, cluster))
+
+    return run_to_the_end(spec, begin)
+
+
+def _leave(cluster: RendezvousCluster, exit_code: int) -> None:
+    cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
 
 
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:

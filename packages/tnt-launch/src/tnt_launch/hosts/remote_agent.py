@@ -49,6 +49,10 @@ class RemoteAgent(Agent):
         """Have a signal sent to every rank that runs, and to all that they started."""
         self._tell("signal", number=int(number))
 
+    def ask(self, number: int) -> None:
+        """Have a signal of a scheduler sent to every rank that runs."""
+        self._tell("ask", number=int(number))
+
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on taking what the ranks write."""
         if is_reading != self._is_reading:
@@ -85,6 +89,8 @@ class RemoteAgent(Agent):
             self._pids = {int(rank): int(pid) for rank, pid in fields["pids"]}
         elif frame.kind == "states":
             self._running = {int(rank): bool(stopped) for rank, stopped in fields["running"]}
+        elif frame.kind == "asked":
+            self._listener.on_request(fields["number"])
         elif frame.kind == "message":
             HANDLER.write_line(frame.body)
         elif frame.kind == "failed":

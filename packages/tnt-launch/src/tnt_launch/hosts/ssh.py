@@ -10,15 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.children import failure_text
 from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.log import LOGGER
-from tnt_launch.planning.addresses import is_this_host
+from tnt_launch.planning.addresses import is_this_host, which_is_this_host
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec, working_folder
+from tnt_launch.planning.spec import LaunchSpec
 
 # They describe a host, a login or a terminal, and another host has its own.
 _OF_THE_HOST = {
@@ -51,12 +50,15 @@ def remote_command(
     """Return the command line by which a host's login shell runs a module, quoted."""
     # Nothing secret may be in it, as all users of a host can see it. Python would import the user's
     # own modules from the folder in which it is started, so that is not the user's home.
-    words = ["exec"]
-    folders = environment.get("PYTHONPATH")
-    if folders:
-        path = os.pathsep.join(map(os.path.abspath, filter(None, folders.split(os.pathsep))))
-        words += ["env", f"PYTHONPATH={path}"]
+    path = search_path(environment)
+    words = ["exec", *(["env", f"PYTHONPATH={path}"] if path else [])]
     return "cd / && " + shlex.join([*words, interpreter, "-m", module, *arguments])
+
+
+def search_path(environment: Mapping[str, str]) -> str:
+    """Return `PYTHONPATH` for a process in another folder, empty if there is none."""
+    folders = environment.get("PYTHONPATH", "").split(os.pathsep)
+    return os.pathsep.join(map(os.path.abspath, filter(None, folders)))
 
 
 def clean_up_hosts(hosts: Sequence[HostSlots], ssh: Sequence[str], arguments: Sequence[str]) -> int:
@@ -97,7 +99,7 @@ def _run(command: Sequence[str]) -> tuple[int, str]:
         return 1, f"{command[0]}: {error.strerror}"
     if done.returncode in (0, 1) and done.stdout:
         return done.returncode, done.stdout
-    return 1, failure_text(done.returncode, done.stderr, sys.executable)
+    return 1, failure_text(done.returncode, done.stderr, sys.executable, "ssh HOST true")
 
 
 FAN_OUT = 32  # hosts that one process reaches itself; others are reached through these
@@ -117,21 +119,17 @@ class SshCluster(Cluster):
     def __init__(self, spec: LaunchSpec, settings: Settings) -> None:
         super().__init__(spec, settings, sys.executable)
         self.hosts = list(spec.hosts)
-        here = [node for node, host in enumerate(self.hosts) if is_this_host(host.name)]
-        if len(here) > 1:
-            first, second = (self.hosts[node].name for node in here[:2])
-            raise LaunchError(
-                f"{first!r} and {second!r} are both this host. Name it once, with all its "
-                f"ranks: {first}:N."
-            )
-        self.here = next(iter(here), None)
+        self.here = which_is_this_host([host.name for host in self.hosts])
         self._via: dict[int, int] = {}  # by whose agent a host is reached, if not from here
         self._command = remote_command(sys.executable, os.environ, AGENT)
 
     def _reach(self) -> float:
         if self.here is not None:  # first, since it may take its time, in which nobody hears of us
             self.facts[self.here] = self._inspect_here()
-        for head, *below in branches([n for n in range(len(self.hosts)) if n != self.here]):
+        # What a scheduler offers need not work on its other hosts.
+        fan_out = FAN_OUT if self._spec.allocation is None else len(self.hosts)
+        others = [node for node in range(len(self.hosts)) if node != self.here]
+        for head, *below in branches(others, fan_out):
             self._start(head, below)
         return CONNECT_S
 
@@ -145,13 +143,7 @@ class SshCluster(Cluster):
         self._start_child(node)
 
     def _hello(self) -> dict[str, Any]:
-        return {
-            **super()._hello(),
-            "environment": carried_environment(os.environ),
-            "working_directory": working_folder(),
-            "program": list(self._spec.program),
-            "interpreter": list(self._spec.interpreter),
-        }
+        return {**super()._hello(), "environment": carried_environment(os.environ)}
 
     def _start(self, head: int, below: Sequence[int]) -> None:
         self._start_child(head)

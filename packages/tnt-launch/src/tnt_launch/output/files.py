@@ -23,9 +23,10 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
     """One file for each rank and stream, `rank-3.stdout.log`; a context manager."""
 
     # Numbers have as many digits as the largest, so that names are in the order of ranks. Files of
-    # an earlier job are removed first. The folder is locked meanwhile: two jobs do not share it.
+    # an earlier job are removed first, unless this one goes on writing them. The folder is locked
+    # meanwhile: two jobs do not share it.
 
-    def __init__(self, folder: str, ranks: Collection[int]) -> None:
+    def __init__(self, folder: str, ranks: Collection[int], keeps: bool = False) -> None:
         self._digits = len(str(max(ranks)))
         self._broken: set[str] = set()
         try:
@@ -35,7 +36,8 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
             raise LaunchError(f"--output-dir: {folder}: {error.strerror}.") from error
         try:
             self._lock(folder)
-            self._make_files(ranks)
+            if not keeps:
+                self._make_files(ranks)
         except BaseException as error:
             os.close(self._fd)
             if isinstance(error, OSError):

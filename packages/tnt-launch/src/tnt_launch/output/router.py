@@ -330,7 +330,9 @@ def routed_output(plan: LaunchPlan) -> Iterator[OutputRouter]:
     with contextlib.ExitStack() as stack:
         files, terminal = None, None
         if plan.output_dir:
-            files = stack.enter_context(OutputFiles(plan.output_dir, list(hosts)))
+            files = stack.enter_context(
+                OutputFiles(plan.output_dir, list(hosts), plan.keeps_output)
+            )
             terminal = stack.enter_context(open_terminal()) if os.isatty(STDOUT) else None
         level, has_gpus = plan.tensorflow_log_level, plan.gpus_per_node > 0
         router = OutputRouter(plan.shows_all_output, level, hosts, files, terminal, has_gpus)

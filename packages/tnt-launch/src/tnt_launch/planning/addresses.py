@@ -77,3 +77,15 @@ def is_this_host(name: str) -> bool:
         return False
     own = {entry.address for entry in own_addresses()}
     return bool(found) and all(str(entry[4][0]).partition("%")[0] in own for entry in found)
+
+
+def which_is_this_host(names: Sequence[str]) -> int | None:
+    """Return which of the names means this host, `None` if none; may ask a name server."""
+    here = [number for number, name in enumerate(names) if is_this_host(name)]
+    if len(here) > 1:
+        first, second = (names[number] for number in here[:2])
+        raise LaunchError(
+            f"{first!r} and {second!r} are both this host. Name it once, with all its ranks: "
+            f"{first}:N."
+        )
+    return next(iter(here), None)

@@ -17,6 +17,7 @@ from tnt_launch.planning.hosts import (
     read_hostfile,
     read_user_file,
 )
+from tnt_launch.planning.other_words import advice_for_other_words, split_interpreter
 from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
 from tnt_launch.planning.variables import ALL_NAMES
 
@@ -73,7 +74,11 @@ def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> ar
     # `subcommand` becomes one of `SUBCOMMANDS`, with its arguments in `program`, or empty.
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
-    options = parser.parse_args(arguments[:position])
+    try:
+        options = parser.parse_args(arguments[:position])
+    except LaunchError as error:
+        told = advice_for_other_words(arguments[:position])
+        raise LaunchError(f"{told} See {parser.prog} --help.") if told else error from None
     options.subcommand = ""
     if options.program and options.program[0] in SUBCOMMANDS:
         options.subcommand = options.program[0]
@@ -100,11 +105,10 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
     """Turn parsed options into a spec; reads the files that they name. Local."""
     hosts, remarks = merge_hosts(_hosts(options.hostfile, options.host_lists))
     values: dict[str, Any] = {n: value for n, value in vars(options).items() if n in _FIELDS}
+    interpreter, program = _interpreter_and_program(options)
     values |= {
-        "program": tuple(options.program),
-        "interpreter": (sys.executable,)
-        if options.python_interpreter is None
-        else _command("--python-interpreter", options.python_interpreter),
+        "program": program,
+        "interpreter": interpreter,
         "ranks_per_node": read_number_of_ranks(options.ranks_per_node),
         "settings": settings_of(options),
         "exports": tuple(
@@ -117,6 +121,16 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
         "remarks": remarks,
     }
     return LaunchSpec(**values)
+
+
+def _interpreter_and_program(
+    options: argparse.Namespace,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if options.python_interpreter is not None:
+        given = _command("--python-interpreter", options.python_interpreter)
+        return given, tuple(options.program)
+    written, program = split_interpreter(options.program)
+    return written or (sys.executable,), program
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:

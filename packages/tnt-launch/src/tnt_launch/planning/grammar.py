@@ -10,6 +10,7 @@ All packages have one grammar, and `tests/contract` asks each of them value by v
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ PREFIX = "TNT_"  # what the names of all variables begin with
 BLANKS = " \t\n\r\v\f"  # as C++ knows them; Python's own `strip` removes more
 
 _LARGEST_INTEGER = 2**31 - 1
+_SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INTEGER = re.compile("[0-9]{1,4000}")  # Python refuses to read more than 4300 digits
 _BOOLEANS = {
     **dict.fromkeys(("1", "true", "yes", "on"), True),
@@ -82,6 +84,20 @@ class IntegerOrAuto(Kind[int | Literal["auto"]]):
 
     def _parse(self, word: str) -> int | Literal["auto"] | None:
         return "auto" if word.lower() == "auto" else Integer().find(word)
+
+
+class Seconds(Kind[float]):
+    """Durations in seconds, finite and greater than 0."""
+
+    rule = "a number of seconds greater than 0"
+
+    def _parse(self, word: str) -> float | None:
+        value = float(word) if _SECONDS.fullmatch(word) else math.nan
+        return value if math.isfinite(value) and value > 0 else None
+
+    def write(self, value: float) -> str:
+        """Return the shortest text that means `value`. Pure."""
+        return repr(float(value)).removesuffix(".0")
 
 
 class Boolean(Kind[bool]):

@@ -123,6 +123,12 @@ def parse_host_list(text: str) -> tuple[HostSlots, ...]:
     return tuple(found)
 
 
+def split_host_list(text: str) -> list[str]:
+    """Return the hosts of a list without slots, `n[1-2],m1`; none if it is malformed. Pure."""
+    found = [_expand(item) for item in _COMMAS_BETWEEN_HOSTS.split(text)]
+    return list(chain.from_iterable(found)) if all(found) else []
+
+
 def merge_hosts(entries: Iterable[HostSlots]) -> tuple[tuple[HostSlots, ...], tuple[str, ...]]:
     """Let every host appear once, where it was first named; return remarks for DEBUG too. Pure."""
     # Slots of a host that is named again are added up, as mpirun does; an entry without slots then

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from dataclasses import dataclass
 
 from tnt_launch.planning.grammar import Kind
 
-_SECONDS = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
-
-
-class Seconds(Kind[float]):
-    """Durations in seconds, finite and greater than 0."""
-
-    rule = "a number of seconds greater than 0"
-
-    def _parse(self, word: str) -> float | None:
-        value = float(word) if _SECONDS.fullmatch(word) else math.nan
-        return value if math.isfinite(value) and value > 0 else None
-
-    def write(self, value: float) -> str:
-        """Return the shortest text that means `value`. Pure."""
-        return repr(float(value)).removesuffix(".0")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.numbers import listed
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 
 
@@ -71,7 +72,7 @@ def ranks_of_hosts(
     of_gpus = ""
     if allow_gpus and short and any(num_gpus):
         of_gpus = (
-            f"fewer GPUs than ranks on {_listed(short)}: all ranks run on CPUs. Give --no-gpu if "
+            f"fewer GPUs than ranks on {listed(short)}: all ranks run on CPUs. Give --no-gpu if "
             f"this is what you want."
         )
     note = "no GPU found: all ranks run on CPUs" if allow_gpus and not any(num_gpus) else ""
@@ -102,8 +103,3 @@ def _uneven(per_host: Sequence[int]) -> str:
         f"hierarchical, in shared memory of each host first: all ranks exchange messages, which is "
         f"slower. Give every host the same number of ranks, with -n or slots."
     )
-
-
-def _listed(names: Sequence[str], most: int = 4) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -24,7 +24,7 @@ examples:
   tarantella doctor -H node01,node02                check hosts and the network between them
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
-2 if the job could not be started.
+2 if the job could not be started, 75 if a scheduler's signal ended a training that can go on.
 """
 
 
@@ -79,6 +79,11 @@ def make_doctor_parser() -> argparse.ArgumentParser:
 
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     _add_number_of_ranks(group)
+    text = "ranks in all, divided evenly among the hosts"
+    group.add_argument("-np", dest="num_ranks", metavar="N", type=_number, help=text)
+    # Names of horovodrun and accelerate.
+    names = ("--np", "--num-proc", "--num-processes", "--num_processes")
+    group.add_argument(*names, dest="num_ranks", type=_number, help=argparse.SUPPRESS)
     text = "never use GPUs"
     group.add_argument("--no-gpu", "--no-gpus", dest="allow_gpus", action="store_false", help=text)
 
@@ -99,10 +104,21 @@ def _add_number_of_ranks(
         action="append",
         help=text,
     )
+    # Torchrun's name, written in both ways there.
+    group.add_argument(
+        "--nproc-per-node",
+        "--nproc_per_node",
+        dest="ranks_per_node",
+        type=_number,
+        action="append",
+        help=argparse.SUPPRESS,
+    )
 
 
 def _add_host_options(group: argparse._ArgumentGroup) -> None:
     _add_named_hosts(group)
+    text = "the first N of the hosts that are named, or that a scheduler has given to its job"
+    group.add_argument("-N", dest="num_hosts", metavar="N", type=_number, help=text)
     text = "number of hosts, on each of which tarantella is started by hand, without ssh"
     group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
     text = "with --nnodes: number of this host, from 0; node 0 shows the output"
@@ -116,7 +132,8 @@ def _add_host_options(group: argparse._ArgumentGroup) -> None:
 def _add_named_hosts(group: argparse._ActionsContainer) -> None:
     """Add the options that say which hosts there are, and how they are reached."""
     text = (
-        "file with a host on each line, with slots=N or :N for at most N ranks (default: this host)"
+        "file with a host on each line, with slots=N or :N for at most N ranks (default: those "
+        "that a scheduler has given to its job, or this host)"
     )
     group.add_argument("--hostfile", metavar="PATH", help=text)
     text = "hosts instead of a file; may be repeated"
@@ -185,6 +202,21 @@ def _add_environment_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
 
 
+def _add_restart_options(group: argparse._ArgumentGroup) -> None:
+    text = "after a failure start all ranks again, at most K times (default: 0)"
+    group.add_argument("--max-restarts", metavar="K", type=_number, default=0, help=text)
+    text = (
+        "with --max-restarts: go on without hosts that do not answer any more, as long as M ranks "
+        "are left (default: all)"
+    )
+    group.add_argument("--min-ranks", metavar="M", type=_number, help=text)
+    text = (
+        "if the scheduler (SLURM, Grid Engine, PBS) ends the job before it is done, ask it to run "
+        "the job again"
+    )
+    group.add_argument("--requeue", action="store_true", help=text)
+
+
 def _add_other_options(group: argparse._ArgumentGroup) -> None:
     text = "print the processes as shell commands, run nothing"
     group.add_argument("--dry-run", action="store_true", help=text)
@@ -207,6 +239,7 @@ _GROUPS: dict[str, Callable[[argparse._ArgumentGroup], None] | None] = {
     "environment of the ranks": _add_environment_options,
     "communication": None,
     "exactness": None,
+    "signals and restarts": _add_restart_options,
     "other": _add_other_options,
 }
 

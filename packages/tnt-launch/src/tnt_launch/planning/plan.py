@@ -22,7 +22,7 @@ from tnt_launch.planning.rank_environment import (
 )
 from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, check_program
-from tnt_launch.planning.variables import NUM_THREADS, OUTPUT_ON_ALL_DEVICES
+from tnt_launch.planning.variables import GRACE_S, NUM_THREADS, OUTPUT_ON_ALL_DEVICES
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,8 @@ class LaunchPlan:
     notes: tuple[str, ...] = ()
     script: str = ""  # what its ranks run, for people
     output_dir: str = ""  # absolute path
+    keeps_output: bool = False  # which is there from before a restart
+    grace_s: float = GRACE_S.default  # that ranks have to leave when a scheduler asks for it
 
     @property
     def ranks(self) -> tuple[RankPlan, ...]:
@@ -131,6 +133,8 @@ def make_plan(
         output_dir=os.path.join(hosts[0].working_directory, spec.output_dir)
         if spec.output_dir
         else "",
+        keeps_output=spec.restart_count > 0,
+        grace_s=settings.get(GRACE_S) or GRACE_S.default,
     )
 
 
@@ -165,7 +169,15 @@ def _plan_host(
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank
-        place = RankPlace(rank, job.size, local_rank, local_size, node_rank, job.num_nodes)
+        place = RankPlace(
+            rank,
+            job.size,
+            local_rank,
+            local_size,
+            node_rank,
+            job.num_nodes,
+            job.spec.restart_count,
+        )
         variables = rank_environment(
             place,
             job.job_id,

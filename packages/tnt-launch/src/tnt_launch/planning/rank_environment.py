@@ -133,6 +133,7 @@ class RankPlace(NamedTuple):
     local_size: int
     node_rank: int
     num_nodes: int
+    restart_count: int = 0
 
 
 def rank_environment(

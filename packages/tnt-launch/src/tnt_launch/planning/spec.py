@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tnt_launch.errors import LaunchError
+from tnt_launch.planning.allocation import Allocation
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES
 
@@ -50,6 +51,8 @@ class LaunchSpec:
     program: tuple[str, ...]  # the script and its arguments, exactly as they reach the ranks
     interpreter: tuple[str, ...] = ("python",)  # empty to run the program itself
     ranks_per_node: int | None = None
+    num_ranks: int | None = None  # of all hosts together
+    num_hosts: int | None = None  # of those that are named or allocated, the first ones
     allow_gpus: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)  # values by names of variables
     exports: tuple[tuple[str, str], ...] = ()  # a later one replaces an earlier one
@@ -59,9 +62,19 @@ class LaunchSpec:
     pin_memory_to_socket: bool = False
     report_bindings: bool = False
     remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
+    notes: tuple[str, ...] = ()  # what an INFO message tells
+    allocation: Allocation | None = None  # whose command starts the agents on its hosts
     ssh: tuple[str, ...] = SSH
     rendezvous: Rendezvous | None = None
     output_dir: str | None = None
+    max_restarts: int = 0
+    min_ranks: int | None = None
+    requeue: bool = False
+    restart_count: int = 0  # how often this launcher has started the ranks again
+
+    def restarted(self, count: int) -> LaunchSpec:
+        """Return what is asked for after so many restarts. Pure."""
+        return replace(self, restart_count=count)
 
     @property
     def script(self) -> str:
@@ -81,6 +94,7 @@ class LaunchSpec:
         for name, value in self.exports:
             _check_export(name, value)
         _check_binding(self)
+        _check_restarts(self)
         if self.hosts and self.rendezvous is not None:
             raise LaunchError(
                 "--hostfile and -H start the ranks of all hosts from here, --nnodes needs a "
@@ -118,6 +132,22 @@ def _check_export(name: str, value: str) -> None:
         )
     if "\0" in value:
         raise LaunchError(f"the value of {name} has a zero byte, which no variable can hold.")
+
+
+def _check_restarts(spec: LaunchSpec) -> None:
+    if spec.max_restarts < 0:
+        raise LaunchError(f"--max-restarts must be at least 0. Received: {spec.max_restarts}.")
+    if spec.max_restarts and spec.rendezvous is not None:
+        raise LaunchError(
+            "--max-restarts needs a launcher that starts the ranks of all hosts (-H, --hostfile); "
+            "with --nnodes each host has its own, which ends with the job."
+        )
+    if spec.min_ranks is None:
+        return
+    if spec.min_ranks < 1:
+        raise LaunchError(f"--min-ranks must be at least 1. Received: {spec.min_ranks}.")
+    if spec.max_restarts == 0:
+        raise LaunchError("--min-ranks says what suffices after a restart: it needs --max-restarts")
 
 
 def _check_binding(spec: LaunchSpec) -> None:

@@ -4,11 +4,12 @@
 # fmt: off
 # ruff: noqa: E501
 
-from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Variable, Word
-from tnt_launch.planning.kinds import HostAndPort, Option, Path, Seconds, Text
+from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Seconds, Variable, Word
+from tnt_launch.planning.kinds import HostAndPort, Option, Path, Text
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(("auto", "shm", "gpi2", "ucx")), "auto")
 TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), 600)
+GRACE_S = Variable("TNT_GRACE_S", Seconds(), 20)
 STALL_S = Variable("TNT_STALL_S", Seconds(), 5)
 STALL_REPORT_S = Variable("TNT_STALL_REPORT_S", Seconds(), None)
 ALLREDUCE_ALGORITHM = Variable("TNT_ALLREDUCE_ALGORITHM", Word(("auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined")), "auto")
@@ -34,12 +35,13 @@ GPUS_PER_NODE = Variable("TNT_GPUS_PER_NODE", Integer(), None)
 NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
 
 # What describes a rank belongs to the launcher: what it finds there is replaced.
-JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID")
-ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_PROBE", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
+JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID", "TNT_RESTART_COUNT")
+ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_PROBE", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
 
-USER_VARIABLES = (TRANSPORT, TIMEOUT_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, PROBE, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
+USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, PROBE, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
 OPTIONS = {
     "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
+    "TNT_GRACE_S": Option("--grace", "signals and restarts", "time that ranks have to save and to leave after SIGTERM, SIGUSR1 or SIGUSR2; then they are killed (default: 20)", "SECONDS"),
     "TNT_INTERFACE": Option("--interface", "hosts", "network interface, its address or its network, through which hosts exchange data (default: that by which they are reached)", "NAME"),
     "TNT_FUSION_THRESHOLD_KB": Option("--fusion-threshold", "communication", "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measured (default: 32)", "KB"),
     "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"),

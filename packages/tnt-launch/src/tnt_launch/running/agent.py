@@ -46,6 +46,10 @@ class Listener(Protocol):
         """Take note that `rank` ended, negative for a signal; all its output came before."""
         # `why_lost` says why nothing can be known of it any more.
 
+    def on_request(self, number: int) -> None:
+        """Take note that a scheduler has asked for the end on another host, by a signal."""
+        return
+
 
 class Agent(Protocol):
     """The ranks of one host. All calls return at once."""
@@ -61,6 +65,9 @@ class Agent(Protocol):
 
     def send_signal(self, number: int) -> None:
         """Send a signal to every rank that runs, and to all that they started."""
+
+    def ask(self, number: int) -> None:
+        """Send a signal of a scheduler to every rank that runs, but not to what they started."""
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write."""
@@ -189,6 +196,14 @@ class LocalAgent:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)
         self._orphans.send_signal(number)
+
+    def ask(self, number: int) -> None:
+        """Send a signal to the ranks alone: what they have started, they may need to save."""
+        for process in self._processes:
+            if not process.has_ended:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(process.popen.pid, number)
+                    os.kill(process.popen.pid, signal.SIGCONT)  # a stopped one would not act on it
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write; a full pipe then makes them wait."""

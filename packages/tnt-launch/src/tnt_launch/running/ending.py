@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tnt_launch.running.board import Failure
 from tnt_launch.running.traceback_text import exception_line, last_traceback, relative, user_line
+
+# Exit code of a rank that has left since a scheduler has asked for it: run the job again. So does
+# the launcher end then.
+LEFT = os.EX_TEMPFAIL
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,7 @@ class RankEnd:
     time_s: float = 0.0  # when it ended, on the clock of `time.monotonic`
     failure: Failure | None = None  # what it has told, before it got a signal from the launcher
     was_ended: bool = False  # the launcher had sent it a signal before
+    was_asked: bool = False  # to end by itself, by a signal of a scheduler
     was_stopped: bool = False  # by SIGSTOP when the launcher ended it
     stdout: str = ""  # its last lines, as far as they were kept
     stderr: str = ""  # its last lines
@@ -29,8 +35,9 @@ class RankEnd:
 
     @property
     def has_failed(self) -> bool:
-        """Whether it ended by itself, or was about to, with an exit code other than 0."""
-        return self.exit_code != 0 and (not self.was_ended or self.failure is not None)
+        """Whether it ended by itself, or was about to, and not in good order."""
+        was_told = self.was_ended or self.was_asked
+        return self.exit_code not in (0, LEFT) and (not was_told or self.failure is not None)
 
     @property
     def is_own_error(self) -> bool:

@@ -12,11 +12,11 @@ from tnt_launch.log import HANDLER, LOGGER, write_to_stderr
 from tnt_launch.output.router import routed_output
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Hosts, ThisHost, end_together
-from tnt_launch.running.ending import RankEnd, first_failure, shell_exit_code
+from tnt_launch.running.ending import LEFT, RankEnd, first_failure, shell_exit_code
 from tnt_launch.running.job import Job
 from tnt_launch.running.processes import limits_told
-from tnt_launch.running.report import report_failure
-from tnt_launch.running.signals import SignalInbox
+from tnt_launch.running.report import report_failure, report_leaving
+from tnt_launch.running.signals import ASKING, SignalInbox
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,23 @@ class JobEnd:
 
     @property
     def exit_code(self) -> int:
-        """0, that of the rank that failed first, or 128 + N for signal N, as a shell tells it."""
+        """0, that of the rank that failed first, `LEFT`, or 128 + N for signal N, as of a shell."""
         cause = self.cause
         if cause is not None:  # also if a signal came afterwards: the failure is what matters
             return shell_exit_code(cause.own_exit_code)
+        if any(end.exit_code == LEFT for end in self.ends):
+            return LEFT
+        is_done = bool(self.ends) and all(end.exit_code == 0 for end in self.ends)
+        if self.interrupted_by in ASKING and is_done:
+            return 0  # all were done before their time was over
         return 0 if self.interrupted_by is None else 128 + self.interrupted_by
+
+    @property
+    def is_to_go_on(self) -> bool:
+        """Whether a scheduler has asked for the end of the job before it was done."""
+        if self.cause is not None or self.exit_code == 0:
+            return False
+        return self.exit_code == LEFT or self.interrupted_by in ASKING
 
     def with_errors(self, errors: Mapping[int, tuple[float, str]]) -> JobEnd:
         """Count ranks as ended by errors, each with its time and traceback, that are known of."""
@@ -60,17 +72,14 @@ class JobEnd:
         cause = self.cause
         if cause is not None:
             return report_failure(cause, self.ends, plan.hosts[0].working_directory, plan.script)
+        if self.exit_code == 0:
+            return ""
+        if self.is_to_go_on:
+            return report_leaving(self.ends, self.interrupted_by, plan.grace_s)
         if self.interrupted_by is not None:
             name = signal.Signals(self.interrupted_by).name
             return f"tarantella: {name} received, all {len(self.ends)} ranks have ended\n"
         return ""
-
-
-def execute(plan: LaunchPlan, hosts: Hosts | None = None) -> int:
-    """Run a job, wait for its end, report on stderr, return the exit code for the shell."""
-    end = run_job(plan, hosts)
-    write_to_stderr(end.report(plan).encode(errors="backslashreplace"))
-    return end.exit_code
 
 
 def run_job(plan: LaunchPlan, hosts: Hosts | None = None) -> JobEnd:

@@ -8,6 +8,7 @@ import selectors
 import signal
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tnt_launch.log import LOGGER
 from tnt_launch.output.files import Stream
@@ -15,8 +16,8 @@ from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.running.agent import Agent, Hosts
 from tnt_launch.running.board import Entry, Failure
-from tnt_launch.running.ending import RankEnd, exit_text, time_of_end
-from tnt_launch.running.signals import ENDING, SignalInbox
+from tnt_launch.running.ending import LEFT, RankEnd, exit_text, time_of_end
+from tnt_launch.running.signals import ASKING, ENDING, SignalInbox
 
 TERMINATE_S = 1.5  # time between SIGTERM and SIGKILL
 
@@ -27,8 +28,9 @@ class Job:
     """Watch all ranks of a job and end them together. Not thread-safe."""
 
     # After the first failure the other ranks have the time that `time_of_end` gives them, then get
-    # SIGTERM, and `TERMINATE_S` later SIGKILL. A signal to the launcher is passed on at once,
-    # followed by SIGTERM and SIGKILL; a second one kills at once.
+    # SIGTERM, and `TERMINATE_S` later SIGKILL. Ctrl-C, or the end of a terminal, is passed on at
+    # once, followed by SIGTERM and SIGKILL; a second one kills at once. A scheduler's signal is
+    # passed on once, and SIGKILL follows when the time is over that the plan gives to save.
 
     def __init__(
         self, plan: LaunchPlan, output: OutputRouter, hosts: Hosts, inbox: SignalInbox
@@ -45,6 +47,8 @@ class Job:
         self._is_ending = False
         self._look_s: float | None = None  # when to look whether a failed job is to be ended
         self._has_given_up = False
+        self._grace_s = plan.grace_s
+        self._asked_s: float | None = None  # when a scheduler has asked for the end
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -67,6 +71,9 @@ class Job:
         """Record the end of a rank; the first failure starts the end of the job."""
         signalled_s, was_stopped = self._signalled.get(rank, (math.inf, False))
         is_late = told.failure is not None and told.failure.time_s >= signalled_s
+        was_asked = self._asked_s is not None and rank not in self._signalled
+        if was_asked and told.failure is not None and told.failure.cause_rank is not None:
+            is_late = True  # it has lost a rank that had left before it
         end = RankEnd(
             rank,
             self._host_names[rank],
@@ -75,6 +82,7 @@ class Job:
             time.monotonic(),
             failure=None if is_late else told.failure,
             was_ended=rank in self._signalled,
+            was_asked=was_asked,
             was_stopped=was_stopped,
             stdout=self._output.last_hidden_output(rank),
             stderr=self._output.last_errors(rank),
@@ -84,7 +92,9 @@ class Job:
         self.ends.append(end)
         self._output.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
         LOGGER.debug("rank %d (pid %d) has ended: %s", rank, end.pid, exit_text(exit_code))
-        if end.has_failed and not self._is_ending:
+        if exit_code == LEFT and self._asked_s is None:
+            self._give_time_to_leave(end.time_s)  # the signal came to the ranks, not to us
+        elif end.has_failed and not self._is_ending:
             self._begin_to_end()
             self._look_s = end.time_s
 
@@ -104,13 +114,19 @@ class Job:
         self._output.release_lines()
         self._selector.unregister(self._inbox)
         self._selector.register(self._inbox, selectors.EVENT_READ, self._give_up_writing)
+        end_s = None if self._asked_s is None else self._asked_s + self._grace_s
         while not self._has_given_up and self._output.is_pending:
             self._output.watch(self._selector, is_reading=False)
-            for key, _ in self._selector.select():
+            left_s = None if end_s is None else end_s - time.monotonic()
+            if left_s is not None and left_s <= 0:
+                break
+            for key, _ in self._selector.select(left_s):
                 key.data()
+        self._selector.unregister(self._inbox)
 
     def _give_up_writing(self) -> None:
-        numbers = [number for number in self._inbox.take() if number in ENDING]
+        meant = ENDING if self._asked_s is None else set(ENDING).difference(ASKING)
+        numbers = [number for number in self._inbox.take() if number in meant]
         if numbers:
             self._has_given_up = True
             self.interrupted_by = self.interrupted_by or numbers[0]
@@ -154,9 +170,17 @@ class Job:
         os.kill(os.getpid(), signal.SIGSTOP)
         self._hosts.announce_stop(False)
 
+    def on_request(self, number: int) -> None:
+        """Begin to end the job since a scheduler has asked for it on another host."""
+        self.interrupt(number)
+
     def interrupt(self, number: int) -> None:
         """Begin to end the job because the launcher got a signal; a second one kills."""
         now = time.monotonic()
+        if number in ASKING and self.interrupted_by in (None, *ASKING):
+            if self.interrupted_by is None:
+                self._ask(number, now)
+            return
         if self.interrupted_by is not None:
             self._due_signals = [(now, signal.SIGKILL)]
             return
@@ -168,6 +192,30 @@ class Job:
         self._due_signals = [(now, gentle), (now + 2 * TERMINATE_S, signal.SIGKILL)]
         if gentle == signal.SIGINT:
             self._due_signals.insert(1, (now + TERMINATE_S, signal.SIGTERM))
+
+    def _ask(self, number: int, now: float) -> None:
+        """Let the ranks save and leave since a scheduler wants the end of the job."""
+        self.interrupted_by = number
+        LOGGER.info(
+            "asked to end by %s: the ranks have %g s to save and to leave",
+            signal.Signals(number).name,
+            self._grace_s,
+        )
+        for agent in self._agents:
+            agent.reap()
+        # It may have signalled the ranks as well, and some have ended before we were told.
+        self.ends = [
+            replace(end, was_asked=True) if -end.exit_code in ASKING else end for end in self.ends
+        ]
+        if self._asked_s is None:
+            self._give_time_to_leave(now)
+        for agent in self._agents:
+            agent.ask(number)
+
+    def _give_time_to_leave(self, now: float) -> None:
+        self._is_ending = True
+        self._asked_s, self._look_s = now, None
+        self._due_signals = [(now + self._grace_s, signal.SIGKILL)]
 
     def _begin_to_end(self) -> None:
         self._is_ending = True

@@ -19,6 +19,7 @@ from tnt_launch.running.processes import (
     start_of,
     top_of,
 )
+from tnt_launch.running.signals import ENDING
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -120,7 +121,7 @@ def _guard(read_end: int, job_id: str, files: Sequence[str], others: Sequence[in
     # A session of its own, and no reaction to signals: what ends the launcher must not end the
     # watchdog.
     os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+    for number in (signal.SIGQUIT, *ENDING):
         signal.signal(number, signal.SIG_IGN)
     # It must not keep anybody's pipe open.
     null = os.open(os.devnull, os.O_RDWR)

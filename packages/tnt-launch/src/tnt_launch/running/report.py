@@ -7,7 +7,7 @@ import signal
 from collections.abc import Sequence
 
 from tnt_launch.numbers import format_ranges
-from tnt_launch.running.ending import RankEnd, exit_text
+from tnt_launch.running.ending import LEFT, RankEnd, exit_text
 from tnt_launch.running.traceback_text import last_traceback
 
 STDERR_LINES = 30
@@ -50,6 +50,21 @@ def report_failure(
     return "\n".join(parts) + "\n"
 
 
+def report_leaving(ends: Sequence[RankEnd], number: int | None, grace_s: float) -> str:
+    """Return what is said of a job that a scheduler has asked to end. Pure."""
+    by = "a signal to its ranks" if number is None else signal.Signals(number).name
+    killed = sum(end.was_ended for end in ends)
+    if killed:
+        how = f"{killed} of {len(ends)} ranks were killed after {grace_s:g} s (--grace)"
+    elif all(end.exit_code in (0, LEFT) for end in ends):
+        how = f"all {len(ends)} ranks have left in order"
+    else:
+        how = f"all {len(ends)} ranks have ended"
+    is_left = any(end.exit_code == LEFT for end in ends)
+    again = f" (exit code {LEFT}): run the job again to go on" if is_left else ""
+    return f"tarantella: asked to end by {by}, {how}{again}\n"
+
+
 def _name(end: RankEnd) -> str:
     pid = f" (pid {end.pid})" if end.pid else ""
     return f"rank {end.rank} on {end.host}{pid}"
@@ -85,8 +100,8 @@ def _state(end: RankEnd) -> str:
             return f"ended by tarantella after {error}"
         state = "was stopped (SIGSTOP)" if end.was_stopped else "was still running"
         return f"{state}, ended by tarantella"
-    if end.exit_code == 0:
-        return "left with exit code 0"
+    if end.exit_code in (0, LEFT):
+        return f"left with exit code {end.exit_code}"
     if end.why_lost:
         return end.why_lost
     last = error or _last_words(end)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
+from collections.abc import Iterator
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# By which a scheduler announces the end of a job. One event brings two or three of them, so that
+# another one does not mean more than the first.
+ASKING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+ENDING = (signal.SIGINT, signal.SIGHUP, *ASKING)
 
 
 class SignalInbox:
@@ -45,6 +50,31 @@ class SignalInbox:
         signal.set_wakeup_fd(self._old_wakeup_fd)
         self._reader.close()
         self._writer.close()
+
+
+class AskedToEndError(Exception):
+    """A signal of a scheduler that came while no rank ran."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"asked to end by {signal.Signals(number).name}, while no rank ran")
+        self.number = number
+
+
+@contextlib.contextmanager
+def raised_requests() -> Iterator[None]:
+    """Raise AskedToEndError where a scheduler asks for the end in the block; main thread only."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        raise AskedToEndError(number)
+
+    meant = [number for number in ASKING if signal.getsignal(number) == signal.SIG_DFL]
+    for number in meant:
+        signal.signal(number, ask)
+    try:
+        yield
+    finally:
+        for number in meant:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _note(number: int, frame: FrameType | None) -> None:

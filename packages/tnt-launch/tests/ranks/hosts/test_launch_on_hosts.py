@@ -208,7 +208,7 @@ case "$*" in *" beta "*) exec {ssh} beta {command};; *) exec {ssh} "$@";; esac
         ("exit 3", "host beta: it has ended too early: no message (exit code 3)"),
         (
             "echo a banner; exec sleep 1",
-            "host beta: it has ended too early: a banner (exit code 0). `ssh HOST true` must work",
+            "host beta: it has ended too early: a banner (exit code 0). `{ssh} -x HOST true` must",
         ),
     ],
 )
@@ -219,7 +219,7 @@ def test_a_host_without_tarantella_is_named(start, cluster, tmp_path, command, w
     ssh.chmod(0o755)
     exit_code, _, err = start("alpha,beta", "", ssh=f"{ssh} -x").end()
     assert exit_code == 2
-    assert why.format(python=sys.executable) in err
+    assert why.format(python=sys.executable, ssh=ssh) in err
     assert len(err.splitlines()) == 1
 
 

@@ -246,21 +246,24 @@ def test_what_ranks_left_behind_ends_with_a_job_that_went_well(launch, child):
 
 
 @pytest.mark.parametrize(
-    ("number", "exit_code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+    ("number", "what"),
+    [
+        (signal.SIGINT, "SIGINT received"),
+        (signal.SIGTERM, "asked to end by SIGTERM"),
+        (signal.SIGUSR1, "asked to end by SIGUSR1"),
+        (signal.SIGHUP, "SIGHUP received"),
+    ],
 )
-def test_a_signal_to_the_launcher_ends_everything(launch, number, exit_code):
+def test_a_signal_to_the_launcher_ends_everything(launch, number, what):
     job = launch(["-n", "3"], CHILD + WAIT)
     children = [job.pid(f"child-{rank}") for rank in range(3)]
     job.process.send_signal(number)
     found, _, err = job.end(ENDED_WITHIN_S)
-    assert found == exit_code
+    assert found == 128 + number
     assert_gone([*job.pids(3), *children])
     assert "Traceback" not in err
     assert err.count("KeyboardInterrupt") == 0
-    assert err.splitlines() == [
-        f"tarantella: {signal.Signals(number).name} received, all 3 ranks have ended"
-    ]
+    assert err.splitlines() == [f"tarantella: {what}, all 3 ranks have ended"]
 
 
 def test_what_python_says_of_an_interrupt_while_it_starts_is_not_shown(launch):

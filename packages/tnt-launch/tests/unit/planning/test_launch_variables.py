@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.grammar import Boolean, Integer
-from tnt_launch.planning.kinds import Seconds
+from tnt_launch.planning.grammar import Boolean, Integer, Seconds
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import JOB_VARIABLES, USER_VARIABLES

@@ -11,9 +11,12 @@ from tnt_launch.output.router import OutputRouter
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.agent import ThisHost
 from tnt_launch.running.board import Entry, Failure
-from tnt_launch.running.ending import GRACE_S, LEAVING_S, first_failure, time_of_end
+from tnt_launch.running.ending import GRACE_S, LEAVING_S, LEFT, first_failure, time_of_end
+from tnt_launch.running.execute import JobEnd
 from tnt_launch.running.job import TERMINATE_S, Job
 from tnt_launch.running.signals import SignalInbox
+
+PLAN_GRACE_S = 5.0
 
 
 class FakeAgent:
@@ -33,6 +36,9 @@ class FakeAgent:
     def send_signal(self, number):
         self.signals += [number] if number != signal.SIGCONT else []
 
+    def ask(self, number):
+        self.signals.append(number)
+
     def running(self):
         return dict(self.is_stopped)
 
@@ -48,7 +54,7 @@ def agent():
 @pytest.fixture
 def job(agent):
     ranks = tuple(RankPlan(rank, "alpha", ("a",), {}) for rank in range(3))
-    plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False)
+    plan = LaunchPlan("job", (HostPlan("alpha", "/", ranks),), 0, False, grace_s=PLAN_GRACE_S)
     with selectors.PollSelector() as selector, SignalInbox() as inbox:
         job = Job(plan, OutputRouter(False), ThisHost(selector), inbox)
         job._agents = (agent,)
@@ -62,6 +68,10 @@ NOTHING = Entry()
 def fail(job, agent, rank, exit_code=1, told=NOTHING):
     del agent.is_stopped[rank]
     job.on_exit(rank, exit_code, told)
+
+
+def job_end(job):
+    return JobEnd(tuple(job.ends), job.interrupted_by)
 
 
 def signals_until(job, agent, seconds):
@@ -157,7 +167,6 @@ def test_an_error_after_the_signal_that_ends_a_rank_is_none_of_its_own(job, agen
     ("number", "expected"),
     [
         (signal.SIGINT, [signal.SIGINT, signal.SIGTERM, signal.SIGKILL]),
-        (signal.SIGTERM, [signal.SIGTERM, signal.SIGKILL]),
         (signal.SIGHUP, [signal.SIGTERM, signal.SIGKILL]),
     ],
 )
@@ -166,6 +175,64 @@ def test_a_signal_is_passed_on_at_once_and_followed_by_stronger_ones(job, agent,
     assert signals_until(job, agent, 0) == expected[:1]
     assert signals_until(job, agent, 2 * TERMINATE_S) == expected
     assert job.interrupted_by == number
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])
+def test_a_signal_of_a_scheduler_is_passed_on_once_and_ranks_have_time_to_save(job, agent, number):
+    for _ in range(3):
+        job.interrupt(number)
+    job.interrupt(signal.SIGTERM)
+    assert signals_until(job, agent, PLAN_GRACE_S - 0.5) == [number]
+    assert signals_until(job, agent, PLAN_GRACE_S + 0.5) == [number, signal.SIGKILL]
+    assert job.interrupted_by == number
+
+
+def test_ctrl_c_ends_the_time_to_save(job, agent):
+    job.interrupt(signal.SIGTERM)
+    job.interrupt(signal.SIGINT)
+    assert signals_until(job, agent, 0) == [signal.SIGTERM, signal.SIGKILL]
+
+
+def test_ranks_that_leave_as_they_were_asked_have_not_failed(job, agent):
+    job.interrupt(signal.SIGTERM)
+    fail(job, agent, 0, exit_code=LEFT)
+    fail(job, agent, 1, -signal.SIGTERM)
+    fail(job, agent, 2, told=told(LOST))
+    assert job_end(job).cause is None
+    assert job_end(job).exit_code == LEFT
+    assert job_end(job).is_to_go_on
+
+
+def test_an_error_while_a_rank_saves_is_a_failure(job, agent):
+    job.interrupt(signal.SIGTERM)
+    fail(job, agent, 1, told=told(OWN))
+    assert job_end(job).cause.rank == 1
+    assert job_end(job).exit_code == 1
+    assert not job_end(job).is_to_go_on
+
+
+def test_a_rank_that_the_scheduler_ended_before_the_launcher_was_told_has_not_failed(job, agent):
+    fail(job, agent, 1, -signal.SIGTERM)
+    job.interrupt(signal.SIGTERM)
+    assert signals_until(job, agent, PLAN_GRACE_S - 0.5) == [signal.SIGTERM]
+    assert job_end(job).cause is None
+    assert job_end(job).exit_code == 128 + signal.SIGTERM
+    assert job_end(job).is_to_go_on
+
+
+def test_ranks_that_leave_by_themselves_give_the_others_the_same_time(job, agent):
+    fail(job, agent, 1, exit_code=LEFT)
+    assert signals_until(job, agent, PLAN_GRACE_S - 0.5) == []
+    assert signals_until(job, agent, PLAN_GRACE_S + 0.5) == [signal.SIGKILL]
+    assert job_end(job).is_to_go_on
+
+
+def test_a_job_that_is_done_in_the_time_to_save_went_well(job, agent):
+    job.interrupt(signal.SIGUSR1)
+    for rank in range(3):
+        fail(job, agent, rank, exit_code=0)
+    assert job_end(job).exit_code == 0
+    assert not job_end(job).is_to_go_on
 
 
 def test_a_second_signal_kills_at_once(job, agent):

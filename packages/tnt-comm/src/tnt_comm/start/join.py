@@ -1,0 +1,224 @@
+"""The first call that needs rank or size: a process that others were started with finds them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from tnt_comm import _core
+from tnt_comm.errors import CommError
+from tnt_comm.start.channels import ProcessManager, appointment_of, manager_of
+from tnt_comm.start.endpoints import reserve_port
+from tnt_comm.start.meeting import Assignment, Wait, open_meeting
+from tnt_comm.start.place import Place, advice, find_place
+from tnt_comm.start.settings import Settings, read_settings
+from tnt_comm.start.vigil import Vigil
+
+_LOOPBACK = "127.0.0.1"
+
+
+class _Start:
+    """How far this process has come; one object."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self.has_met = False
+        self._manager: ProcessManager | None = None
+        self._reserved: socket.socket | None = None  # until C++ listens there
+        self._vigil: Vigil | None = None
+        self._has_tried = False
+        self._has_failed = False
+        self._process = os.getpid()
+
+    def meet(self) -> None:
+        """See `meet`."""
+        if self.has_met:
+            return
+        with self._lock:
+            if self.has_met:
+                return
+            place = current_place()
+            if place is not None and place.size > 1:
+                self._meet_others(place)
+                atexit.register(self._end)
+            elif place is None:
+                _advise()
+            self.has_met = True
+
+    @contextlib.contextmanager
+    def joining(self) -> Iterator[None]:
+        """See `joining`."""
+        self.meet()
+        if self._vigil is None:
+            yield
+            return
+        with self._vigil.joining():
+            yield
+        if self._reserved is not None:
+            self._reserved.close()
+            self._reserved = None
+
+    def fail(self, text: str) -> None:
+        """See `tell_failure`."""
+        self._has_failed = True
+        with self._lock:
+            if self._vigil is not None:
+                self._vigil.end(text)
+            elif not self.has_met:
+                with contextlib.suppress(CommError, ValueError):
+                    self._fail_before_meeting(text)
+
+    def _fail_before_meeting(self, text: str) -> None:
+        place, settings = current_place(), read_settings(os.environ)
+        if place is None or place.size == 1 or self._has_tried:
+            return
+        # Open MPI and torchrun end all with a process that fails. A manager with PMI does so if it
+        # knows the process. SLURM does not, unless the user says so.
+        if place.starter == "pmi":
+            manager_of(place, settings, os.environ)
+        if place.starter == "slurm":
+            open_meeting(appointment_of(place, None, settings, os.environ)).fail(text)
+
+    def _meet_others(self, place: Place) -> None:
+        settings = read_settings(os.environ)
+        _require_rank(settings)
+        self._has_tried = True
+        self._manager = manager_of(place, settings, os.environ)
+        appointment = appointment_of(place, self._manager, settings, os.environ)
+        meeting = open_meeting(
+            replace(appointment, rendezvous=lambda address: self._reserve(address, settings))
+        )
+        os.register_at_fork(after_in_child=meeting.close)
+        wait = Wait(settings.timeout_s, settings.report_s, _warner(place.rank, settings))
+        assignment = meeting.meet(wait)
+        os.environ.update(_variables(assignment, settings))
+        self._vigil = Vigil(meeting, assignment.place.rank)
+
+    def _reserve(self, address: str, settings: Settings) -> str:
+        """Return where rank 0 is to listen over the network: a port that nobody else gets."""
+        if not address and settings.transport != "ucx":
+            return ""
+        host = address or _LOOPBACK
+        self._reserved, port = reserve_port(host)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def _end(self) -> None:
+        """Say goodbye to others, unless this process has failed: then they are to end with it."""
+        if self._has_failed or os.getpid() != self._process:
+            return
+        with contextlib.suppress(CommError):
+            if self._vigil is not None:
+                self._vigil.end()
+            if self._manager is not None:
+                self._manager.close()
+
+
+_start = _Start()
+
+
+def meet() -> None:
+    """Make sure that the variables `TNT_*` say who this process is. The first time collective.
+
+    Raises:
+        ValueError: If the environment is not clear about that.
+        CommError: If the others of its start cannot be met.
+    """
+    _start.meet()
+
+
+def has_met() -> bool:
+    """Return whether the variables `TNT_*` hold by now. Local."""
+    return _start.has_met
+
+
+def joining() -> contextlib.AbstractContextManager[None]:
+    """Return a context in which the job is joined. It meets the others first.
+
+    Raises:
+        CommError: If a process has ended or failed before all have joined; in the context, too.
+    """
+    return _start.joining()
+
+
+def tell_failure(text: str) -> None:
+    """Tell the others that this process ends by a failure, as long as they have not all joined."""
+    _start.fail(text)
+
+
+def current_place() -> Place | None:
+    """Return the place that this process has among those that were started with it. Local.
+
+    Raises:
+        ValueError: If the environment is not clear about that.
+    """
+    # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
+    # of its own.
+    is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)
+    return find_place(os.environ, is_typed)
+
+
+def is_rank() -> bool:
+    """Return whether this process is one of several ranks. Local."""
+    if "TNT_RANK" in os.environ:
+        return True
+    with contextlib.suppress(ValueError):  # told by the first call that needs the place
+        place = current_place()
+        return place is not None and place.size > 1
+    return False
+
+
+def rank_and_size() -> tuple[int, int]:
+    """Return both as far as they are known without asking others. Local."""
+    if has_met() or "TNT_RANK" in os.environ:
+        return _core.get_rank(), _core.get_size()
+    place = current_place()
+    return (0, 1) if place is None else (place.rank, place.size)
+
+
+def _advise() -> None:
+    said = advice(os.environ)
+    if said is not None:
+        _warner(0, read_settings(os.environ))(said)
+
+
+def _require_rank(settings: Settings) -> None:
+    """Refuse what can be no rank, or has no way to others."""
+    if multiprocessing.parent_process() is not None:
+        raise ValueError(
+            "This process was started by a rank with multiprocessing, and is none itself. Call "
+            "`get_rank` in the rank before it starts processes, and pass them the number."
+        )
+    if settings.transport == "gpi2":
+        raise ValueError(
+            "TNT_TRANSPORT=gpi2 needs what only the launcher knows of the hosts. Start the script "
+            "with `tarantella`, or leave the variable out: ranks then talk over UCX."
+        )
+
+
+def _variables(assignment: Assignment, settings: Settings) -> dict[str, str]:
+    """Return what the launcher would have set. Pure."""
+    numbers = assignment.place._asdict().items()
+    variables = {f"TNT_{name.upper()}": str(number) for name, number in numbers}
+    variables["TNT_JOB_ID"] = assignment.job_id
+    if assignment.rendezvous:
+        variables["TNT_RENDEZVOUS"] = assignment.rendezvous
+        variables["TNT_JOB_SECRET"] = settings.secret or assignment.secret
+        variables["TNT_TRANSPORT"] = "ucx"  # GPI-2 would need more
+    return variables
+
+
+def _warner(rank: int, settings: Settings) -> Callable[[str], None]:
+    """Return what shows a warning, as C++ does."""
+
+    def warn(text: str) -> None:
+        if settings.shows_warnings:
+            sys.stderr.write(f"WARNING tnt-comm rank {rank}: {text}\n")
+
+    return warn

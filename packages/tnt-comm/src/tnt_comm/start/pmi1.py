@@ -1,0 +1,81 @@
+"""PMI-1, the wire protocol of process managers such as Hydra (MPICH, Intel MPI, MVAPICH) and Flux."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+
+from tnt_comm.errors import CommError, CommTimeoutError
+
+_MOST_BYTES = 4096  # of a line
+_KEY = "tarantella"
+
+
+class Pmi1:
+    """A connection to the process manager, which ends all processes if this one does not say goodbye."""
+
+    def __init__(self, descriptor: int, timeout_s: float) -> None:
+        """Say that this process is there.
+
+        Args:
+            descriptor: Of the connection, which is used without being taken over: an MPI may need it.
+            timeout_s: Longest wait for an answer.
+
+        Raises:
+            CommError: If there is no process manager at the other end.
+        """
+        self._timeout_s = timeout_s
+        try:
+            self._socket = socket.socket(fileno=os.dup(descriptor))
+        except OSError as error:
+            raise CommError(
+                f"PMI_FD={descriptor} is no connection to a process manager: {error.strerror}. "
+                "Start the script with `mpirun` itself, or with `tarantella`."
+            ) from error
+        self._ask("init", pmi_version="1", pmi_subversion="1")
+        self._name = self._ask("get_my_kvsname").get("kvsname", "")
+
+    def broadcast(self, text: str, is_root: bool) -> str:
+        """Return the text of rank 0. Collective."""
+        if is_root:
+            self._ask("put", kvsname=self._name, key=_KEY, value=text.encode().hex())
+        self._ask("barrier_in")
+        value = self._ask("get", kvsname=self._name, key=_KEY).get("value", "")
+        return bytes.fromhex(value).decode()
+
+    def close(self) -> None:
+        """Say goodbye: that this process ends is no failure."""
+        self._ask("finalize")
+        self._socket.close()
+
+    def _ask(self, command: str, **words: str) -> Mapping[str, str]:
+        line = " ".join([f"cmd={command}", *(f"{name}={text}" for name, text in words.items())])
+        # The descriptor has one mode for all who use it, an MPI among them.
+        before = self._socket.gettimeout()
+        self._socket.settimeout(self._timeout_s)
+        try:
+            self._socket.sendall(line.encode() + b"\n")
+            told = self._line()
+        except TimeoutError:
+            raise CommTimeoutError(
+                f"the process manager has not answered `{command}` for {self._timeout_s:g} s: have "
+                "all ranks come to their first call of Tarantella?"
+            ) from None
+        except OSError as error:
+            raise CommError(f"the process manager has gone: {error.strerror}") from error
+        finally:
+            self._socket.settimeout(before)
+        answer = dict(word.split("=", 1) for word in told.split() if "=" in word)
+        if answer.get("rc", "0") != "0":
+            raise CommError(f"the process manager answers to `{command}`: {told}")
+        return answer
+
+    def _line(self) -> str:
+        line = bytearray()
+        while not line.endswith(b"\n"):
+            byte = self._socket.recv(1)  # no more: what follows may be for an MPI
+            if not byte or len(line) > _MOST_BYTES:
+                raise CommError("the process manager has gone, or speaks another protocol")
+            line += byte
+        return line.decode(errors="replace").strip()

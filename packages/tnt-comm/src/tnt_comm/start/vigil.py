@@ -1,0 +1,76 @@
+"""From the meeting until all have joined: a rank that ends or fails before that ends the others."""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+
+from tnt_comm import _core
+from tnt_comm.start.meeting import Loss, Meeting, last_words
+
+_GRACE_S = 3.0  # in which the main thread may come to its end by itself
+_LAST_WORDS_S = 2.0
+_FAILURE = 1  # exit code
+
+
+class Vigil:
+    """A thread that watches the others as long as not all of them have joined the job."""
+
+    def __init__(self, meeting: Meeting, rank: int) -> None:
+        """Begin; `rank` is that of this process in the job."""
+        self._meeting, self._rank = meeting, rank
+        self._loss: Loss | None = None
+        self._is_joining = False
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="tnt-vigil", daemon=True)
+        self._thread.start()
+
+    @contextlib.contextmanager
+    def joining(self) -> Iterator[None]:
+        """Let a loss end what is done inside, in the main thread: as an error that tells it."""
+        self._is_joining = True
+        try:
+            if self._loss is not None:
+                raise self._loss.error()
+            yield
+        except KeyboardInterrupt:
+            if self._loss is not None:
+                raise self._loss.error() from None
+            raise
+        finally:
+            self._is_joining = False
+
+    def end(self, text: str = "") -> None:
+        """Tell the others that this process ends: because of a failure, or having done its work."""
+        told = text or f"rank {self._rank} has ended without joining the job."
+        self._meeting.last_words = last_words(told, is_orderly=not text)
+        self._is_over.set()
+        self._thread.join(_LAST_WORDS_S)
+
+    def _watch(self) -> None:
+        self._loss = self._meeting.watch(_core.is_initialized)
+        if self._loss is None or self._is_over.is_set():
+            return
+        if self._is_joining:
+            _thread.interrupt_main()
+        elif self._loss.is_orderly:
+            return
+        if not self._is_over.wait(_GRACE_S) and not _core.is_initialized():
+            self._end_process(self._loss)
+
+    def _end_process(self, loss: Loss) -> None:
+        """End a program that computes, or waits, and does not look at other ranks."""
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            host = socket.gethostname()
+            sys.stderr.write(
+                f"tarantella: rank {self._rank} on {host} has failed, a consequence of rank "
+                f"{loss.rank}: {loss.text}\n"
+            )
+            sys.stderr.flush()
+        os._exit(_FAILURE)

@@ -1,0 +1,139 @@
+"""On which hosts a launcher runs its job, by what is around it: a scheduler, or others like it."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.allocation import (
+    Allocation,
+    Environment,
+    find_allocation,
+    is_task_of_srun,
+    read_tasks,
+    scheduler_of,
+)
+from tnt_launch.planning.hosts import split_host_list
+from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
+
+_FIRST_PORT, _LAST_PORT = 20000, 32768  # below those that the kernel gives to clients
+
+# What starts processes that are told how many they are, by which variable, and where that counts.
+_STARTERS = (
+    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"),
+    ("mpirun", "PMI_SIZE", "MPI_LOCALNRANKS"),
+    ("torchrun", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
+)
+
+
+def in_surroundings(
+    spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
+) -> LaunchSpec:
+    """Add the hosts of the job around this process, unless some were named. Pure but for files."""
+    if spec.rendezvous is None and "TNT_RANK" not in environment:  # not started by a rank
+        _refuse_several_launchers(environment)
+        if is_task_of_srun(environment):
+            spec = _met_by_srun(spec, environment)
+        elif spec.hosts and (scheduler := scheduler_of(environment)):
+            note = f"the hosts are those of the command line, not those of the {scheduler} job"
+            spec = replace(spec, notes=(*spec.notes, note))
+        elif not spec.hosts:
+            allocation = find_allocation(environment, read_file)
+            spec = spec if allocation is None else _on_allocation(spec, allocation)
+    spec = _with_ranks(_with_hosts(spec))
+    if spec.allocation is not None and spec.ranks_per_node is not None:
+        _check_tasks(spec, spec.allocation.scheduler, spec.ranks_per_node)
+    return spec
+
+
+def read_file(path: str) -> str:
+    """Return the content of a file of the scheduler. Local."""
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def _refuse_several_launchers(environment: Environment) -> None:
+    for starter, variable, mark in _STARTERS:
+        count = environment.get(variable, "")
+        if mark in environment and count.isdecimal() and int(count) > 1:
+            raise LaunchError(
+                f"{starter} has started {count} launchers ({variable}), each of which would start "
+                f"a job of its own. Let it start the ranks: {starter} [options] python SCRIPT; or "
+                f"start one launcher without it: tarantella [options] -- SCRIPT."
+            )
+
+
+def _met_by_srun(spec: LaunchSpec, environment: Environment) -> LaunchSpec:
+    """Let the launchers that srun has started, one on each host, meet."""
+    hosts = split_host_list(environment.get("SLURM_STEP_NODELIST", ""))
+    tasks = read_tasks(environment.get("SLURM_STEP_TASKS_PER_NODE", ""))
+    node = environment.get("SLURM_NODEID", "")
+    if sum(tasks) == 1:
+        return spec
+    if len(tasks) != len(hosts) or not node.isdecimal() or int(node) >= len(hosts):
+        raise LaunchError(
+            "srun has started this launcher, but SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE "
+            "and SLURM_NODEID do not say on which hosts. Give --nnodes, --node-rank and "
+            "--rendezvous."
+        )
+    if set(tasks) != {1} or spec.hosts:
+        raise LaunchError(
+            f"srun has started {sum(tasks)} launchers on {len(hosts)} hosts, each of which would "
+            f"start a job of its own. Let it start the ranks: srun [options] python SCRIPT; or one "
+            f"launcher on each host: srun --ntasks-per-node=1 tarantella -n N -- SCRIPT; or start "
+            f"one launcher without it: tarantella [options] -- SCRIPT."
+        )
+    # Another step, or the same one after a requeue, must not meet this one.
+    names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT")
+    number = zlib.crc32("x".join(environment.get(name, "0") for name in names).encode())
+    port = _FIRST_PORT + number % (_LAST_PORT - _FIRST_PORT)
+    return replace(spec, rendezvous=Rendezvous(len(hosts), int(node), hosts[0], port))
+
+
+def _on_allocation(spec: LaunchSpec, allocation: Allocation) -> LaunchSpec:
+    if spec.ssh != SSH:  # the user's own way to start something there
+        return replace(spec, hosts=allocation.hosts)
+    return replace(spec, hosts=allocation.hosts, ssh=allocation.command, allocation=allocation)
+
+
+def _with_hosts(spec: LaunchSpec) -> LaunchSpec:
+    if spec.num_hosts is None:
+        return spec
+    known = max(len(spec.hosts), 1)
+    if spec.rendezvous is not None or not 1 <= spec.num_hosts <= known:
+        raise LaunchError(
+            f"-N {spec.num_hosts} asks for that many of the hosts that the scheduler has given or "
+            f"-H names: {'none' if spec.rendezvous is not None else known}."
+        )
+    return replace(spec, hosts=spec.hosts[: spec.num_hosts])
+
+
+def _with_ranks(spec: LaunchSpec) -> LaunchSpec:
+    """Divide the number of ranks of the whole job among its hosts."""
+    if spec.num_ranks is None:
+        return spec
+    if spec.ranks_per_node is not None:
+        raise LaunchError("-np is the number of all ranks, -n that of each host. Give one of them.")
+    count = max(len(spec.hosts), 1) if spec.rendezvous is None else spec.rendezvous.num_nodes
+    if spec.hosts and spec.num_ranks == sum(host.slots or 0 for host in spec.hosts):
+        return spec
+    if spec.num_ranks < 1 or spec.num_ranks % count:
+        raise LaunchError(
+            f"-np {spec.num_ranks} cannot be divided evenly among {count} hosts. Give the number "
+            f"of ranks on each host: -n."
+        )
+    return replace(spec, ranks_per_node=spec.num_ranks // count)
+
+
+def _check_tasks(spec: LaunchSpec, scheduler: str, asked: int) -> None:
+    for host in spec.hosts:
+        if host.slots is not None and host.slots < asked:
+            raise LaunchError(
+                f"-n {asked} asks for {asked} ranks on each host, {asked * len(spec.hosts)} on "
+                f"{len(spec.hosts)} in all, but the {scheduler} job has "
+                f"{sum(host.slots or 0 for host in spec.hosts)} tasks there, {host.slots} on "
+                f"{host.name}. Leave -n out for a rank for each task, or ask {scheduler} for "
+                f"{asked} tasks on each host."
+            )

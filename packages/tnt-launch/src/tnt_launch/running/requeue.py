@@ -1,0 +1,127 @@
+"""`--requeue`: ask the scheduler that has ended a job to run it again."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tnt_launch.errors import LaunchError
+from tnt_launch.log import say
+from tnt_launch.running.ending import LEFT
+
+ANSWER_S = 5.0  # that a scheduler's command has; the job itself is killed soon
+_RERUN_OF_GRID_ENGINE = 99
+_NO_JOB = (
+    "--requeue needs a batch job of SLURM, Grid Engine or PBS, and this is none: neither "
+    "SLURM_JOB_ID, nor JOB_ID and RESTARTED, nor PBS_JOBID is set. Leave --requeue out, or give "
+    "the command in a batch script."
+)
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The scheduler whose job this is, and how it is asked."""
+
+    name: str
+    job_id: str
+    command: tuple[str, ...] = ()  # none: an exit code asks
+    exit_code: int = LEFT  # of the launcher
+
+    def ask(self) -> int:
+        """Ask to run the job again, say what came of it, and return the exit code."""
+        if not self.command:
+            say(f"exit code {self.exit_code} asks {self.name} to run job {self.job_id} again")
+            return self.exit_code
+        why_not = self._why_not()
+        if why_not:
+            say(f"{self.name} is not asked to run job {self.job_id} again: {why_not}")
+            return self.exit_code
+        text = " ".join(self.command)
+        try:
+            _run(self.command)
+        except LaunchError as error:
+            say(f"{self.name} does not run job {self.job_id} again: {error}")
+        else:
+            say(f"{self.name} runs job {self.job_id} again: {text}")
+        return self.exit_code
+
+    def _why_not(self) -> str:
+        """Return why not to ask; what a user has cancelled must not come again."""
+        if self.name != "SLURM":
+            return ""
+        fields = _slurm_fields(self.job_id)
+        is_over = fields.get("JobState") not in ("RUNNING", "SUSPENDED")
+        is_at_limit = _seconds(fields.get("RunTime")) >= _seconds(fields.get("TimeLimit"))
+        return "it has been cancelled" if is_over and not is_at_limit else ""
+
+
+def scheduler_of(environment: Mapping[str, str]) -> Scheduler:
+    """Find the scheduler whose job this is; a LaunchError says why it cannot be asked. Local."""
+    if "SLURM_JOB_ID" in environment:
+        return _slurm(environment["SLURM_JOB_ID"])
+    if "JOB_ID" in environment and "RESTARTED" in environment:
+        return Scheduler("Grid Engine", environment["JOB_ID"], exit_code=_RERUN_OF_GRID_ENGINE)
+    if "PBS_JOBID" in environment:
+        job_id = environment["PBS_JOBID"]
+        return Scheduler("PBS", job_id, (_found("qrerun"), job_id))
+    raise LaunchError(_NO_JOB)
+
+
+def _slurm(job_id: str) -> Scheduler:
+    scheduler = Scheduler("SLURM", job_id, (_found("scontrol"), "requeue", job_id))
+    fields = _slurm_fields(job_id)
+    if fields.get("BatchFlag") == "0":
+        raise LaunchError(
+            f"--requeue: SLURM runs batch jobs again, and job {job_id} is none, as it was started "
+            "by salloc or srun. Start it by sbatch, or leave --requeue out."
+        )
+    if fields.get("Requeue") == "0":
+        raise LaunchError(
+            f"--requeue: SLURM may not run job {job_id} again. Submit it by `sbatch --requeue`."
+        )
+    return scheduler
+
+
+def _slurm_fields(job_id: str) -> dict[str, str]:
+    """Return what SLURM tells of a job; of values with blanks only their first words."""
+    text = _run((_found("scontrol"), "--oneliner", "show", "job", job_id))
+    pairs = (word.partition("=") for word in text.split())
+    return {name: value for name, equals, value in reversed([*pairs]) if equals}
+
+
+def _seconds(text: str | None) -> float:
+    """Read a duration as SLURM writes it, such as `1-02:00:00`; what is none is endless. Pure."""
+    days, _, clock = ("0-" + (text or "")).rpartition("-")
+    parts = clock.split(":")
+    if not all(part.isdecimal() for part in parts):
+        return float("inf")
+    hours, minutes, seconds = map(int, ["0"] * (3 - len(parts)) + parts)
+    return 86400 * int(days.rpartition("-")[2] or 0) + 3600 * hours + 60 * minutes + seconds
+
+
+def _found(name: str) -> str:
+    path = shutil.which(name)
+    if path is None:
+        raise LaunchError(
+            f"--requeue needs the command {name}, which is not in PATH here. Add its folder to "
+            "PATH, or leave --requeue out."
+        )
+    return path
+
+
+def _run(command: tuple[str, ...]) -> str:
+    text = " ".join(command)
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise LaunchError(f"`{text}` did not answer within {ANSWER_S:g} s") from None
+    except OSError as error:
+        raise LaunchError(f"`{text}`: {error.strerror}") from None
+    if done.returncode:
+        told = done.stderr.decode(errors="replace").strip() or "no message"
+        raise LaunchError(f"`{text}`: {told} (exit code {done.returncode})")
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,47 @@
+"""Whatever is killed whenever, a job on as many ranks ends with the bits of an undisturbed one."""
+
+import os
+import random
+import signal
+import time
+
+from cases import cases
+from cluster_hosts import wait_until
+from fitted_lines import OPTIONS, SCRIPT, assert_trained
+from ucx_found import needs_ucx
+
+pytestmark = needs_ucx
+
+# Words of the command lines of a launcher, an agent and a rank; those of a rank have no others.
+LAUNCHER, AGENT, RANK = ("bin/tarantella",), ("called_agent",), ("fit_line.py",)
+VICTIMS = [LAUNCHER, AGENT, RANK]
+
+
+def processes(slurm, words):
+    """Processes of both nodes that are a launcher, an agent or a rank."""
+    nodes = slurm.hosts.nodes.values()
+    found, launchers = (
+        {pid for node in nodes for pid in node.pids(*each)} for each in (words, LAUNCHER)
+    )
+    return sorted(found if words == LAUNCHER else found - launchers)
+
+
+@cases("seed", range(3), thorough=range(3, 100))
+def test_a_job_survives_the_death_of_any_of_its_processes(slurm, tmp_path, seed):
+    chance = random.Random(seed)
+    victim = VICTIMS[seed % len(VICTIMS)]
+    launcher = f"tarantella --max-restarts 1 {OPTIONS} -- {SCRIPT} 0.1 {tmp_path}/backup"
+    script = f"{launcher} || {{ scontrol requeue $SLURM_JOB_ID; sleep 60; }}"
+    job = slurm.sbatch(script, "--nodes=2", "--ntasks-per-node=1", "--requeue")
+    job.wait_for_output("step 0\n")
+    time.sleep(chance.uniform(0, 1))
+    found = processes(slurm, victim)
+    # The launcher keeps a child, without which a job goes on.
+    os.kill(found[0] if victim == LAUNCHER else chance.choice(found), signal.SIGKILL)
+    if victim == LAUNCHER:
+        job.run_again_now()
+    assert job.result() == ("COMPLETED", "0:0"), job.output
+    assert_trained(job.output, ["n1", "n2"])
+    assert [path.name for path in tmp_path.iterdir()] == ["backup"]
+    for words in VICTIMS:
+        wait_until(lambda words=words: processes(slurm, words) == [], f"the end of {words}")
