@@ -32,7 +32,8 @@ def in_surroundings(
     spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
 ) -> LaunchSpec:
     """Add the hosts of the job around this process, unless some were named. Pure but for files."""
-    if spec.rendezvous is None and "TNT_RANK" not in environment:  # not started by a rank
+    is_of_a_job = {"TNT_RANK", "TNT_JOB_ID"} & environment.keys()  # what ranks start is on one host
+    if spec.rendezvous is None and not is_of_a_job:
         _refuse_several_launchers(environment)
         if is_task_of_srun(environment):
             spec = _met_by_srun(spec, environment)

@@ -150,6 +150,7 @@ def test_launchers_that_were_told_where_to_meet_do():
     assert spec_of(rendezvous, environment).rendezvous == Rendezvous(2, 1, "n1", 29400)
 
 
-def test_what_a_rank_starts_is_on_its_host():
-    spec = spec_of("-n 2", TASK | {"TNT_RANK": "1"})
+@pytest.mark.parametrize("variable", ["TNT_RANK", "TNT_JOB_ID"])
+def test_what_processes_of_a_job_start_is_on_their_host(variable):
+    spec = spec_of("-n 2", TASK | {variable: "1"})
     assert (spec.hosts, spec.rendezvous) == ((), None)
