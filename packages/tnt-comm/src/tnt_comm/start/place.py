@@ -1,0 +1,271 @@
+"""What the environment of a process says about its place among others, by whatever started them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Steps of SLURM that are no tasks of the user's `srun`: batch, extern and interactive ones.
+_FIRST_SPECIAL_STEP = 4294967290
+_TASKS_OF_NODES = re.compile(r"(\d+)(?:\(x(\d+)\))?")
+_TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a process stands among those that were started with it; all numbers start at 0.
+
+    Attributes:
+        starter: What has started it: `slurm`, `open mpi`, `pmi` or `torchrun`.
+        rank: Its number. Those of a host are consecutive where the environment tells their number.
+        size: Number of processes.
+        local_rank: Its number on its host.
+        local_size: Number of processes on its host.
+        num_nodes: Number of hosts.
+        job: What tells this start from all others on the hosts, where the environment says so.
+    """
+
+    starter: str
+    rank: int
+    size: int
+    local_rank: int | None = None
+    local_size: int | None = None
+    num_nodes: int | None = None
+    job: str = ""
+
+    @property
+    def is_on_one_host(self) -> bool:
+        """Whether all processes are known to be on this host."""
+        return self.local_size == self.size
+
+
+def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place | None:
+    """Return the place of a process among others that were started with it. Pure.
+
+    Args:
+        environment: Its variables.
+        is_typed: Whether its command was typed into a shell, which has the variables of a task.
+
+    Returns:
+        None for the ranks of the launcher, which need no other place, and for a process of its own.
+
+    Raises:
+        ValueError: If variables are set in part, malformed, or contradict each other.
+    """
+    if {"TNT_RANK", "TNT_SIZE"} & environment.keys():
+        return None
+    found = _Variables(environment)
+    if "OMPI_COMM_WORLD_RANK" in found or "OMPI_COMM_WORLD_SIZE" in found:
+        return _place_of_open_mpi(found)
+    is_step = found.number("SLURM_STEP_NUM_TASKS", 1) > 1 and not _is_special_step(found)
+    is_pmi = "PMI_RANK" in found or "PMI_SIZE" in found
+    if is_pmi and (not is_step or "MPI_LOCALNRANKS" in found):
+        return _place_of_pmi(found)
+    is_torchrun = "TORCHELASTIC_RUN_ID" in found
+    if is_torchrun or (all(name in found for name in _TORCHRUN) and not is_step):
+        return _place_of_torchrun(found)
+    if is_step and not (is_typed and "SLURM_PTY_PORT" in found):
+        return _place_of_slurm(found)
+    _refuse_horovodrun(found)
+    return None
+
+
+def advice(environment: Mapping[str, str]) -> str | None:
+    """Return what to tell the user of a process that has no place, though its job has several. Pure.
+
+    A batch script or a shell in an allocation is none of the job's tasks, whatever their number.
+    """
+    found = _Variables(environment)
+    if {"TNT_RANK", "TNT_SIZE"} & environment.keys():
+        return None
+    tasks = found.count("SLURM_NTASKS")
+    if tasks > 1:
+        return (
+            f"The job has {tasks} tasks (SLURM_NTASKS), and this process is none of them: it is "
+            "one rank, alone. To use all, start the script with `srun python train.py`, or with "
+            "`tarantella -- train.py`."
+        )
+    hosts = max(_hosts_of_grid_engine(found), found.count("PBS_NUM_NODES"), _hosts_of_lsf(found))
+    if hosts > 1:
+        return (
+            f"The job has {hosts} hosts, and this process is one rank, alone. To use all, start "
+            "the script with `tarantella -- train.py`."
+        )
+    return None
+
+
+class _Variables:
+    """The variables of an environment, and errors that name them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._environment
+
+    def text(self, *names: str) -> str:
+        """Return the first that is set, an empty one if none is."""
+        return next((self._environment[name] for name in names if name in self), "")
+
+    def count(self, name: str) -> int:
+        """Return a number that is no more than a hint, 0 if it is none."""
+        text = self.text(name).strip()
+        return int(text) if text.isascii() and text.isdecimal() else 0
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """Return a number; without a default it must be set."""
+        if name not in self and default is not None:
+            return default
+        text = self.text(name).strip()
+        if text.isascii() and text.isdecimal():
+            return int(text)
+        is_set = f"is '{text}', which is no number" if name in self else "is missing"
+        raise self.error(f"{name} {is_set}")
+
+    def optional(self, name: str) -> int | None:
+        """Return a number, None if it is not set."""
+        return self.number(name) if name in self else None
+
+    def below(self, name: str, limit: int, of: str) -> int:
+        """Return a number that counts from 0 up to another one."""
+        number = self.number(name)
+        self.check(number < limit, f"{name}={number}, but {of}={limit}")
+        return number
+
+    def check(self, is_right: bool, what: str) -> None:
+        """Refuse numbers that contradict each other."""
+        if not is_right:
+            raise self.error(what)
+
+    def error(self, what: str) -> ValueError:
+        """Return an error of variables that whatever has started the process should have set."""
+        return ValueError(
+            "The environment does not say which of several processes this one is: "
+            f"{what}. Start the script anew, with `srun`, `mpirun`, `torchrun` or `tarantella`; or "
+            "unset these variables to run it as one rank."
+        )
+
+
+def _place_of_open_mpi(found: _Variables) -> Place:
+    size = found.number("OMPI_COMM_WORLD_SIZE")
+    local_size = found.number("OMPI_COMM_WORLD_LOCAL_SIZE")
+    found.check(
+        local_size <= size,
+        f"OMPI_COMM_WORLD_LOCAL_SIZE={local_size}, but OMPI_COMM_WORLD_SIZE={size}",
+    )
+    return Place(
+        starter="open mpi",
+        rank=found.below("OMPI_COMM_WORLD_RANK", size, "OMPI_COMM_WORLD_SIZE"),
+        size=size,
+        local_rank=found.below(
+            "OMPI_COMM_WORLD_LOCAL_RANK", local_size, "OMPI_COMM_WORLD_LOCAL_SIZE"
+        ),
+        local_size=local_size,
+        num_nodes=1 if local_size == size else None,
+        job=found.text("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
+    )
+
+
+def _place_of_pmi(found: _Variables) -> Place:
+    """Return the place that a process manager with PMI tells, such as Hydra of MPICH."""
+    size = found.number("PMI_SIZE")
+    local_size = found.optional("MPI_LOCALNRANKS")
+    local_rank = None
+    if local_size is not None:
+        found.check(local_size <= size, f"MPI_LOCALNRANKS={local_size}, but PMI_SIZE={size}")
+        local_rank = found.below("MPI_LOCALRANKID", local_size, "MPI_LOCALNRANKS")
+    return Place(
+        starter="pmi",
+        rank=found.below("PMI_RANK", size, "PMI_SIZE"),
+        size=size,
+        local_rank=local_rank,
+        local_size=local_size,
+        num_nodes=1 if local_size == size else None,
+    )
+
+
+def _place_of_torchrun(found: _Variables) -> Place:
+    size = found.number("WORLD_SIZE")
+    local_size = found.optional("LOCAL_WORLD_SIZE")
+    local_rank = found.optional("LOCAL_RANK")
+    if local_size is not None:
+        found.check(local_size <= size, f"LOCAL_WORLD_SIZE={local_size}, but WORLD_SIZE={size}")
+        local_rank = found.below("LOCAL_RANK", local_size, "LOCAL_WORLD_SIZE")
+    for name in ("MASTER_ADDR", "MASTER_PORT"):
+        found.check(bool(found.text(name).strip()), f"{name} is missing")
+    words = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+    return Place(
+        starter="torchrun",
+        rank=found.below("RANK", size, "WORLD_SIZE"),
+        size=size,
+        local_rank=local_rank,
+        local_size=local_size,
+        num_nodes=1 if local_size == size else None,
+        job=".".join(found.text(word).strip() for word in words),
+    )
+
+
+def _place_of_slurm(found: _Variables) -> Place:
+    """Return the place of a task of `srun`."""
+    # SLURM_PROCID goes around the hosts with `--distribution=cyclic`; ranks of a host follow each
+    # other. Both are equal for blocks.
+    size = found.number("SLURM_STEP_NUM_TASKS")
+    tasks = _tasks_of_nodes(found)
+    found.check(
+        sum(tasks) == size,
+        f"SLURM_STEP_TASKS_PER_NODE={found.text('SLURM_STEP_TASKS_PER_NODE')}, but "
+        f"SLURM_STEP_NUM_TASKS={size}",
+    )
+    node = found.below("SLURM_NODEID", len(tasks), "number of nodes in SLURM_STEP_TASKS_PER_NODE")
+    local_rank = found.number("SLURM_LOCALID")
+    found.check(
+        local_rank < tasks[node],
+        f"SLURM_LOCALID={local_rank}, but node {node} has {tasks[node]} tasks in "
+        "SLURM_STEP_TASKS_PER_NODE",
+    )
+    words = [str(found.number(name)) for name in ("SLURM_JOB_ID", "SLURM_STEP_ID")]
+    return Place(
+        starter="slurm",
+        rank=sum(tasks[:node]) + local_rank,
+        size=size,
+        local_rank=local_rank,
+        local_size=tasks[node],
+        num_nodes=len(tasks),
+        job=".".join([*words, str(found.number("SLURM_RESTART_COUNT", 0))]),
+    )
+
+
+def _is_special_step(found: _Variables) -> bool:
+    return found.number("SLURM_STEP_ID", _FIRST_SPECIAL_STEP) >= _FIRST_SPECIAL_STEP
+
+
+def _tasks_of_nodes(found: _Variables) -> list[int]:
+    """Return the number of tasks of each node, which SLURM writes as `2(x3),1`."""
+    name = "SLURM_STEP_TASKS_PER_NODE"
+    text = found.text(name).strip()
+    matches = [_TASKS_OF_NODES.fullmatch(word) for word in text.split(",")]
+    tasks: list[int] = []
+    for match in matches:
+        found.check(match is not None, f"{name}='{text}'" if text else f"{name} is missing")
+        if match is not None:
+            tasks += [int(match[1])] * int(match[2] or 1)
+    return tasks
+
+
+def _hosts_of_grid_engine(found: _Variables) -> int:
+    return found.count("NHOSTS") if "PE_HOSTFILE" in found else 0
+
+
+def _hosts_of_lsf(found: _Variables) -> int:
+    """Return the number of hosts in a list such as `n1 2 n2 2`."""
+    return len(set(found.text("LSB_MCPU_HOSTS").split()[::2]))
+
+
+def _refuse_horovodrun(found: _Variables) -> None:
+    if found.count("HOROVOD_SIZE") > 1:
+        raise ValueError(
+            f"horovodrun has started this process as one of {found.text('HOROVOD_SIZE')}, and does "
+            "not tell them how to find each other. Start the script with "
+            f"`tarantella -n {found.text('HOROVOD_SIZE')} -- train.py`, or with `mpirun`."
+        )
