@@ -20,11 +20,12 @@ from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
 
 _FIRST_PORT, _LAST_PORT = 20000, 32768  # below those that the kernel gives to clients
 
-# What starts processes that are told how many they are, by which variable, and where that counts.
+# What starts processes that are told how many they are, by which variable, if these are there.
 _STARTERS = (
-    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"),
-    ("mpirun", "PMI_SIZE", "MPI_LOCALNRANKS"),
-    ("torchrun", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
+    ("mpirun", "OMPI_COMM_WORLD_SIZE", ("OMPI_COMM_WORLD_RANK",)),
+    ("mpirun", "PMI_SIZE", ("PMI_RANK", "MPI_LOCALNRANKS")),
+    ("torchrun", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID",)),
+    ("an operator for PyTorch", "WORLD_SIZE", ("RANK", "MASTER_ADDR", "MASTER_PORT")),
 )
 
 
@@ -56,13 +57,13 @@ def read_file(path: str) -> str:
 
 
 def _refuse_several_launchers(environment: Environment) -> None:
-    for starter, variable, mark in _STARTERS:
+    for starter, variable, marks in _STARTERS:
         count = environment.get(variable, "")
-        if mark in environment and count.isdecimal() and int(count) > 1:
+        if environment.keys() >= {*marks} and count.isdecimal() and int(count) > 1:
             raise LaunchError(
                 f"{starter} has started {count} launchers ({variable}), each of which would start "
-                f"a job of its own. Let it start the ranks: {starter} [options] python SCRIPT; or "
-                f"start one launcher without it: tarantella [options] -- SCRIPT."
+                f"a job of its own. Let it start the ranks: python SCRIPT; or start one launcher "
+                f"without it: tarantella [options] -- SCRIPT."
             )
 
 
