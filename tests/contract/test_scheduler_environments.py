@@ -1,4 +1,4 @@
-"""What processes of schedulers and MPIs find in their environment means the same to all packages."""
+"""What processes of schedulers and MPIs find in their environment means the same to all."""
 
 import pathlib
 from dataclasses import asdict
@@ -11,6 +11,10 @@ except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
 from tnt_comm.start.place import advice, find_place
+from tnt_launch.errors import LaunchError
+from tnt_launch.planning.allocation import find_allocation
+from tnt_launch.planning.spec import LaunchSpec
+from tnt_launch.planning.surroundings import in_surroundings
 
 TEXT = pathlib.Path(__file__).with_name("scheduler_environments.toml").read_text("utf-8")
 RECORDS = tomllib.loads(TEXT)["environment"]
@@ -50,3 +54,37 @@ def test_one_place_is_given_once():
     """Ranks of one start that were recorded have numbers of their own."""
     places = [find_place(record["variables"]) for record in RIGHT if "cyclic" in record["name"]]
     assert sorted(place.rank for place in places) == [0, 1, 2, 3]
+
+
+ALONE = [record for record in RIGHT if "place" not in record]
+AMONG_OTHERS = [
+    record
+    for record in RIGHT
+    # It cannot be told from what is typed into a shell that srun has started.
+    if record.get("place", {}).get("size", 1) > 1 and "SLURM_PTY_PORT" not in record["variables"]
+]
+
+
+def read_hosts(path):
+    """What the files have that are named in the records."""
+    return "n1\nn1\nn2\nn2\n" if "pe_hostfile" not in path else "n1 2 q u\nn2 2 q u\n"
+
+
+@pytest.mark.parametrize("record", ALONE, ids=name_of)
+def test_the_launcher_takes_the_hosts_of_the_job_where_a_process_is_alone(record):
+    in_job = in_surroundings(LaunchSpec(("a.py",)), record["variables"], read_hosts)
+    allocation = find_allocation(record["variables"], read_hosts)
+    if "allocation" in record:
+        hosts = [[host.name, host.slots] for host in allocation.hosts]
+        assert hosts == record["allocation"]
+        assert in_job.hosts == allocation.hosts
+    elif not {"PE_HOSTFILE", "PBS_NODEFILE"} & record["variables"].keys():
+        assert not in_job.hosts
+        assert in_job.rendezvous is None
+
+
+@pytest.mark.parametrize("record", AMONG_OTHERS, ids=name_of)
+def test_a_launcher_among_others_is_refused(record):
+    """None was recorded of srun with one task on each node, where they meet."""
+    with pytest.raises(LaunchError, match="each of which would start a job of its own"):
+        in_surroundings(LaunchSpec(("a.py",)), record["variables"], read_hosts)

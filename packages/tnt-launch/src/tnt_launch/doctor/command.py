@@ -120,7 +120,8 @@ def reach_hosts(spec: LaunchSpec, settings: Settings, report: Report) -> LaunchS
     for node, (host, outcome) in enumerate(zip(spec.hosts, outcomes, strict=True)):
         if isinstance(outcome, HostFacts):
             own, address = outcome.addresses, addresses.get(node, "")
-            found = check_reached(host.name, own_version(), clocks.get(node), own, address)
+            way = os.path.basename(spec.ssh[0])
+            found = check_reached(host.name, own_version(), clocks.get(node), own, address, way)
         else:
             found = check_unreached(host.name, outcome)
         report.add(section, [found])

@@ -16,10 +16,15 @@ _NEED_TO_BE_EQUAL = (*PARTS, "tensorflow", "keras", "libucx-cu12")
 
 
 def check_reached(
-    name: str, version: str, clock_s: float | None, interface: Sequence[OwnAddress], address: str
+    name: str,
+    version: str,
+    clock_s: float | None,
+    interface: Sequence[OwnAddress],
+    address: str,
+    way: str,
 ) -> Finding:
     """Say how a host was reached; without `clock_s`, which is ahead, it is this one. Pure."""
-    through = "this host" if clock_s is None else "reached through ssh"
+    through = "this host" if clock_s is None else f"reached through {way}"
     parts = [f"{through}, tnt-launch {version or '(not installed)'}"]
     if address:
         names = [own.interface for own in interface if own.address == address]

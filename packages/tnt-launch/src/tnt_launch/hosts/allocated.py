@@ -13,7 +13,12 @@ from tnt_launch.hosts.authentication import user_secret
 from tnt_launch.hosts.channel import Frame
 from tnt_launch.hosts.meeting import MAX_PENDING, MeetingCluster
 from tnt_launch.hosts.ssh import carried_environment, search_path
-from tnt_launch.planning.addresses import address_on, own_addresses, which_is_this_host
+from tnt_launch.planning.addresses import (
+    address_on,
+    own_address_towards,
+    own_addresses,
+    which_is_this_host,
+)
 from tnt_launch.planning.allocation import Allocation
 from tnt_launch.planning.host_facts import version_difference
 from tnt_launch.planning.settings import Settings
@@ -67,7 +72,10 @@ class AllocatedCluster(MeetingCluster):
 
     def _start_agents(self, nodes: Sequence[int]) -> None:
         name, own = self._settings.get(INTERFACE), own_addresses()
-        address = address_on(os.uname().nodename, own, name) if name else ""
+        if name:
+            address = address_on(os.uname().nodename, own, name)
+        else:
+            address = own_address_towards(self.hosts[nodes[0]].name)
         self._listen(listener := _listening_socket(address))
         # Those of loopback last: they serve agents on this host alone.
         known = [one.address for one in sorted(own, key=lambda one: one.is_loopback)]
@@ -113,7 +121,7 @@ class AllocatedCluster(MeetingCluster):
 
 
 def _listening_socket(address: str) -> socket.socket:
-    """Listen at an address of this host, or at all; whoever connects has to know the secret."""
+    """Listen at an address of this host, or at all of them."""
     is_v6 = ":" in address if address else socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if is_v6 else socket.AF_INET
     return socket.create_server(

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-import selectors
 import socket
 import sys
 from collections.abc import Sequence
@@ -15,12 +14,10 @@ from collections.abc import Sequence
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.authentication import user_secret
 from tnt_launch.hosts.channel import Frame
-from tnt_launch.hosts.host_agent import JoiningHost
-from tnt_launch.hosts.join import JoiningAgent
+from tnt_launch.hosts.join import serve
 from tnt_launch.planning.host_facts import own_version
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import JOB_SECRET
-from tnt_launch.running.signals import SignalInbox
 
 _CONNECT_S = 10.0  # for each address
 
@@ -28,21 +25,16 @@ _CONNECT_S = 10.0  # for each address
 def call(name: str, port: int, addresses: Sequence[str]) -> str:
     """Serve the launcher at the first address where it is; return what went wrong, if anything."""
     secret = os.environ.get(JOB_SECRET.name) or user_secret(Settings({}, {}))
-    os.environ[JOB_SECRET.name] = secret  # for the ranks; the launcher does not send it
     join = Frame("join", 0, {"host": name, "slots": None, "version": own_version()})
     reasons = []
     for address in dict.fromkeys(addresses):
         try:
-            with socket.create_connection((address, port), _CONNECT_S) as connection:
-                peer, own = connection.getpeername()[0], connection.getsockname()[0]
-                fds = os.dup(connection.fileno()), os.dup(connection.fileno())
+            connection = socket.create_connection((address, port), _CONNECT_S)
         except OSError as error:
             reasons.append(f"{address}: {error.strerror or error}")
             continue
-        with selectors.PollSelector() as selector, SignalInbox() as inbox:
-            host = JoiningHost(None, own, peer)
-            agent = JoiningAgent(selector, inbox, host, secret.encode(), join)
-            agent.serve(*fds)
+        with connection:
+            agent = serve(connection, None, secret, join)
         if agent.is_authenticated:
             return agent.why if agent.exit_code == 2 else ""
         reasons.append(f"{address}: {agent.why}")

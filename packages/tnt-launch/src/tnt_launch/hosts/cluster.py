@@ -26,7 +26,7 @@ from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings
-from tnt_launch.planning.spec import LaunchSpec, working_folder
+from tnt_launch.planning.spec import LaunchSpec, check_program, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL
 from tnt_launch.running.agent import Agent, Listener, LocalAgent
 
@@ -161,6 +161,7 @@ class Cluster(ABC):
         self._children.send(Frame("hello", node, self._greeting))
 
     def _inspect_here(self) -> HostFacts:
+        check_program(self._spec)
         facts = inspect_host(self._settings, os.environ, self._spec.allow_gpus)
         return inspect_addresses(facts, os.environ)
 

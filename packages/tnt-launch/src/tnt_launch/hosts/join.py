@@ -50,16 +50,22 @@ class JoiningAgent(HostAgent):
         parent.hand_over(take, self._stop)
 
 
+def serve(
+    connection: socket.socket, interpreter: tuple[str, ...] | None, secret: str, join: Frame
+) -> JoiningAgent:
+    """Serve the launcher at the other end of a connection until that ends the agent, or is gone."""
+    way = JoiningHost(interpreter, connection.getsockname()[0], connection.getpeername()[0])
+    os.environ[JOB_SECRET.name] = secret  # for the ranks; the launcher does not send it
+    with selectors.PollSelector() as selector, SignalInbox() as inbox:
+        agent = JoiningAgent(selector, inbox, way, secret.encode(), join)
+        agent.serve(os.dup(connection.fileno()), os.dup(connection.fileno()))
+    return agent
+
+
 def join_job(spec: LaunchSpec, settings: Settings, rendezvous: Rendezvous, secret: str) -> int:
     """Serve node 0 until the job has ended, and return its exit code."""
     with _connect(rendezvous, settings.get(TIMEOUT_S) or RENDEZVOUS_S) as connection:
-        peer, own = connection.getpeername()[0], connection.getsockname()[0]
-        fds = os.dup(connection.fileno()), os.dup(connection.fileno())
-    os.environ[JOB_SECRET.name] = secret  # for the ranks; node 0 does not send it
-    with selectors.PollSelector() as selector, SignalInbox() as inbox:
-        way = JoiningHost(spec.interpreter, own, peer)
-        agent = JoiningAgent(selector, inbox, way, secret.encode(), _join(spec, rendezvous))
-        agent.serve(*fds)
+        agent = serve(connection, spec.interpreter, secret, _join(spec, rendezvous))
     at = f"node 0 at {rendezvous.host}:{rendezvous.port}"
     if not agent.is_authenticated:
         raise LaunchError(

@@ -21,7 +21,7 @@ from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan, tell_remarks
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, settings_and_log
-from tnt_launch.planning.spec import LaunchSpec, Rendezvous, check_program
+from tnt_launch.planning.spec import LaunchSpec, Rendezvous
 from tnt_launch.planning.variables import INTERFACE
 from tnt_launch.running.restarts import Start, run_to_the_end
 
@@ -68,7 +68,6 @@ def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
     secret = user_secret(settings)
     if rendezvous.node_rank > 0:
         return join_job(spec, settings, rendezvous, secret)
-    check_program(spec)
 
     @contextlib.contextmanager
     def begin(spec: LaunchSpec) -> Iterator[Start]:

@@ -89,3 +89,14 @@ def which_is_this_host(names: Sequence[str]) -> int | None:
             f"{first}:N."
         )
     return next(iter(here), None)
+
+
+def own_address_towards(name: str) -> str:
+    """Return the address from which this host reaches another one; empty if its name is unknown."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(address)  # asks the routing table, sends nothing
+            return str(probe.getsockname()[0])
+    except OSError:
+        return ""

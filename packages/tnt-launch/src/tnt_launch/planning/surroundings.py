@@ -20,11 +20,12 @@ from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
 
 _FIRST_PORT, _LAST_PORT = 20000, 32768  # below those that the kernel gives to clients
 
-# What starts processes that are told how many they are, by which variable, and where that counts.
+# What starts processes that are told how many they are, by which variable, if these are there.
 _STARTERS = (
-    ("mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_SIZE"),
-    ("mpirun", "PMI_SIZE", "MPI_LOCALNRANKS"),
-    ("torchrun", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
+    ("mpirun", "OMPI_COMM_WORLD_SIZE", ("OMPI_COMM_WORLD_RANK",)),
+    ("mpirun", "PMI_SIZE", ("PMI_RANK", "MPI_LOCALNRANKS")),
+    ("torchrun", "WORLD_SIZE", ("TORCHELASTIC_RUN_ID",)),
+    ("an operator for PyTorch", "WORLD_SIZE", ("RANK", "MASTER_ADDR", "MASTER_PORT")),
 )
 
 
@@ -32,7 +33,8 @@ def in_surroundings(
     spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
 ) -> LaunchSpec:
     """Add the hosts of the job around this process, unless some were named. Pure but for files."""
-    if spec.rendezvous is None and "TNT_RANK" not in environment:  # not started by a rank
+    is_of_a_job = {"TNT_RANK", "TNT_JOB_ID"} & environment.keys()  # what ranks start is on one host
+    if spec.rendezvous is None and not is_of_a_job:
         _refuse_several_launchers(environment)
         if is_task_of_srun(environment):
             spec = _met_by_srun(spec, environment)
@@ -55,13 +57,13 @@ def read_file(path: str) -> str:
 
 
 def _refuse_several_launchers(environment: Environment) -> None:
-    for starter, variable, mark in _STARTERS:
+    for starter, variable, marks in _STARTERS:
         count = environment.get(variable, "")
-        if mark in environment and count.isdecimal() and int(count) > 1:
+        if environment.keys() >= {*marks} and count.isdecimal() and int(count) > 1:
             raise LaunchError(
                 f"{starter} has started {count} launchers ({variable}), each of which would start "
-                f"a job of its own. Let it start the ranks: {starter} [options] python SCRIPT; or "
-                f"start one launcher without it: tarantella [options] -- SCRIPT."
+                f"a job of its own. Let it start the ranks: python SCRIPT; or start one launcher "
+                f"without it: tarantella [options] -- SCRIPT."
             )
 
 

@@ -80,7 +80,8 @@ class Job:
             "XDG_CONFIG_HOME": str(self.folder / "config"),
             "MINE": MINE,
         }
-        process = spawn([*command, "--", "script.py", "x y", "--z"], self.folder, own | variables)
+        words = [] if "--" in options else ["--", "script.py", "x y", "--z"]
+        process = spawn([*command, *words], self.folder, own | variables)
         self.processes.append(process)
         return Launched(process, self.folder)
 
@@ -175,6 +176,13 @@ def test_a_job_of_this_host_alone_starts_no_agents(job):
     assert job.told == []
 
 
+def test_a_script_that_is_not_there_is_told_where_no_agent_looks(job):
+    alone = {"SLURM_JOB_NODELIST": "alpha", "SLURM_TASKS_PER_NODE": "2", "SLURMD_NODENAME": "alpha"}
+    exit_code, _, err = job.start(SLURM | alone, "", "--", "missing.py").end()
+    assert exit_code == 2
+    assert "the script 'missing.py' does not exist" in err
+
+
 def test_options_of_the_users_own_win(job, tmp_path):
     job.stand_in("qrsh", "sys.exit(9)")
     job.stand_in("my-ssh", LIKE_SSH, skip=1)
@@ -215,6 +223,14 @@ def test_a_scheduler_that_starts_no_agents_is_told(job, name, does, why):
     assert exit_code == 2
     assert why in err
     assert len(err.splitlines()) == 1
+
+
+def test_a_node_that_is_down_is_named_alone(job):
+    down = "if any('beta' in word for word in arguments): sys.exit('srun: error: beta is down')\n"
+    job.stand_in("srun", down + LIKE_SRUN)
+    exit_code, _, err = job.start(SLURM, TELL).end()
+    assert exit_code == 2
+    assert err == "tarantella: error: host beta: srun: error: beta is down (exit code 1)\n"
 
 
 def test_agents_on_other_hosts_than_those_of_the_job_are_refused(job):

@@ -270,13 +270,15 @@ def test_a_host_without_the_package_is_told_so():
 
 def test_hosts_that_are_reached():
     own = [OwnAddress("eth0", "10.0.0.2")]
-    found = check_reached("a", "0.1.0", 0.0123, own, "10.0.0.2")
+    found = check_reached("a", "0.1.0", 0.0123, own, "10.0.0.2", "ssh")
     assert found.status == "ok"
     assert found.text == (
         "reached through ssh, tnt-launch 0.1.0, address 10.0.0.2 (eth0), clock +12.3 ms"
     )
-    assert check_reached("a", "0.1.0", -1.5, own, "").status == "note"
-    assert check_reached("a", "", None, own, "").text == "this host, tnt-launch (not installed)"
+    assert check_reached("a", "0.1.0", -1.5, own, "", "qrsh").status == "note"
+    assert (
+        check_reached("a", "", None, own, "", "ssh").text == "this host, tnt-launch (not installed)"
+    )
 
 
 def test_hosts_that_are_not_reached():

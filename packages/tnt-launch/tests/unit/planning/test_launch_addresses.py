@@ -3,7 +3,7 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.addresses import OwnAddress
+from tnt_launch.planning.addresses import OwnAddress, own_address_towards
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses
 
 LO = OwnAddress("lo", "127.0.0.1")
@@ -41,3 +41,8 @@ def test_loopback_is_no_way_between_hosts(interface):
 def test_a_host_without_a_network_is_named():
     with pytest.raises(LaunchError, match="host b has no address"):
         choose_addresses(["a", "b"], [ALPHA, host()])
+
+
+def test_the_way_to_a_host_begins_at_an_address_of_this_one_if_its_name_is_known():
+    assert own_address_towards("127.0.0.1") == "127.0.0.1"
+    assert own_address_towards("nowhere.invalid") == ""

@@ -23,6 +23,8 @@ TASK = JOB | {
     "SLURM_NODEID": "1",
     "SLURM_PROCID": "1",
 }
+OPEN_MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "4"}
+HYDRA = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}
 BOTH = (HostSlots("n1", 2), HostSlots("n2", 2))
 
 
@@ -132,8 +134,8 @@ def test_a_single_task_of_srun_is_this_host_alone():
     [
         (TASK | {"SLURM_STEP_TASKS_PER_NODE": "2(x2)"}, "", "srun has started 4 launchers on 2"),
         (TASK, "-H a,b", "srun has started 2 launchers"),
-        (JOB | {"OMPI_COMM_WORLD_SIZE": "4"}, "", "mpirun has started 4 launchers"),
-        ({"PMI_SIZE": "2", "MPI_LOCALNRANKS": "2"}, "-H a", "mpirun has started 2 launchers"),
+        (JOB | OPEN_MPI, "", "mpirun has started 4 launchers"),
+        (HYDRA, "-H a", "mpirun has started 2 launchers"),
         ({"WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "x"}, "", "torchrun has started 2 launchers"),
     ],
 )
@@ -146,10 +148,10 @@ def test_several_launchers_that_do_not_meet_are_told_what_to_type(environment, o
 
 def test_launchers_that_were_told_where_to_meet_do():
     rendezvous = "--nnodes 2 --node-rank 1 --rendezvous n1:29400"
-    environment = JOB | {"OMPI_COMM_WORLD_SIZE": "2"}
-    assert spec_of(rendezvous, environment).rendezvous == Rendezvous(2, 1, "n1", 29400)
+    assert spec_of(rendezvous, JOB | OPEN_MPI).rendezvous == Rendezvous(2, 1, "n1", 29400)
 
 
-def test_what_a_rank_starts_is_on_its_host():
-    spec = spec_of("-n 2", TASK | {"TNT_RANK": "1"})
+@pytest.mark.parametrize("variable", ["TNT_RANK", "TNT_JOB_ID"])
+def test_what_processes_of_a_job_start_is_on_their_host(variable):
+    spec = spec_of("-n 2", TASK | {variable: "1"})
     assert (spec.hosts, spec.rendezvous) == ((), None)
