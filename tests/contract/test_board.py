@@ -10,7 +10,7 @@ import pytest
 import tnt_comm.board
 import tnt_comm.failure
 from tnt_launch.running import traceback_text
-from tnt_launch.running.board import ENTRY, Board, Entry, Failure
+from tnt_launch.running.board import ENTRY, START, Board, Entry, Failure
 
 RANK_1 = {
     "TNT_RANK": "1",
@@ -50,7 +50,7 @@ def test_both_sides_know_the_same_fields_and_sizes():
         for side in (tnt_comm.failure.Failure, Failure)
     ]
     assert fields[0] == fields[1]
-    assert tnt_comm.board.ENTRY == ENTRY
+    assert (tnt_comm.board.ENTRY, tnt_comm.board.START) == (ENTRY, START)
 
 
 def test_both_sides_know_the_same_code_as_that_of_users():

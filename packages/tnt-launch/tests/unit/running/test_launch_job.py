@@ -39,6 +39,9 @@ class FakeAgent:
     def ask(self, number):
         self.signals.append(number)
 
+    def note_end(self, rank, exit_code):
+        pass
+
     def running(self):
         return dict(self.is_stopped)
 
