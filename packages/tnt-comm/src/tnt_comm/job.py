@@ -20,8 +20,8 @@ def init(timeout_s: float | None = None) -> None:
             `tarantella`, else `TNT_TIMEOUT_S`.
 
     Raises:
-        ValueError: If `timeout_s` is not positive, or a variable is malformed or contradicts another one or
-            those of other ranks, after `finalize`, or in a forked child.
+        ValueError: If `timeout_s` is not positive, or a variable is malformed or contradicts
+            another one or those of other ranks, after `finalize`, or in a forked child.
         CommTimeoutError: If not all ranks join in time.
         PeerLostError: If a rank has ended before it joined.
         CommError: If shared memory cannot be created, two jobs on the host
