@@ -9,7 +9,7 @@ import types
 from tnt_comm import _core, board
 from tnt_comm.failure import is_of_users
 
-_INTERVAL_S = 5.0
+INTERVAL_S = 5.0
 
 
 def tell_until_joined() -> None:
@@ -23,7 +23,7 @@ def tell_until_joined() -> None:
 def _tell() -> None:
     main = threading.main_thread().ident
     while True:
-        time.sleep(_INTERVAL_S)
+        time.sleep(INTERVAL_S)
         if _core.is_initialized():
             return
         frame = sys._current_frames().get(main or 0)
