@@ -40,6 +40,7 @@ def told(tmp_path):
         assert board.read(0) == Entry()
         return board.read(1)
 
+    run.board = board
     yield run
     board.close()
 
@@ -86,6 +87,18 @@ def test_any_text_has_room(told, text):
     failure = told(f"import tnt_comm\nraise ValueError({text})").failure
     assert failure.kind == "ValueError"
     assert failure.text
+
+
+def test_a_rank_knows_whether_the_launcher_ends_the_job(told, tmp_path):
+    program = "import sys, tnt_comm.board\nsys.exit(str(tnt_comm.board.is_ending()))"
+    assert told(program).failure.text == "False"
+    told.board.note_ending()
+    assert told(program).failure.text == "True"
+
+
+def test_a_rank_that_has_joined_says_so(told):
+    assert not told("import tnt_comm").has_joined
+    assert told("from tnt_comm import board\nboard.note_joined()").has_joined
 
 
 def test_what_a_rank_starts_does_not_write_for_it(told):

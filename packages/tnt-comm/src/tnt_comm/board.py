@@ -3,8 +3,9 @@
 Each rank has an entry of `ENTRY` bytes: epoch and step as integers of 8 bytes, from 1 on, 0 outside
 of epochs; the length of a record as one of 4 bytes; the record, how the rank has failed, as JSON.
 From byte `START` on: 1 if the rank has joined the others, else 0, as an integer of 4 bytes; the
-length of a text as another one; the text, where in the user's script the rank is until then. All is
-little-endian. Writing epoch and step costs less than a microsecond.
+length of a text as another one; the text, where in the user's script the rank is until then. The
+last integer of the entry is 1 if the launcher ends the job. All is little-endian. Writing epoch and
+step costs less than a microsecond.
 """
 
 import contextlib
@@ -22,6 +23,8 @@ _LINK = "/memfd:tnt-board (deleted)"
 _PROGRESS = struct.Struct("<qq")
 _LENGTH = struct.Struct("<i")
 _JOINED = struct.Struct("<i")
+_ENDING = struct.Struct("<i")
+_MOST_OF_PLACE = ENTRY - START - _JOINED.size - _LENGTH.size - _ENDING.size
 
 
 def note_progress(epoch: int, step: int) -> None:
@@ -54,7 +57,7 @@ def note_joined() -> None:
 
 def note_place(place: str) -> None:
     """Tell where this rank is in the user's script, which it need not do any more once joined."""
-    data = place.encode(errors="backslashreplace")[: ENTRY - START - _JOINED.size - _LENGTH.size]
+    data = place.encode(errors="backslashreplace")[:_MOST_OF_PLACE]
     if _memory is not None:
         begin = _own_start() + _JOINED.size + _LENGTH.size
         _memory[begin : begin + len(data)] = data
@@ -70,6 +73,14 @@ def place_of(rank: int) -> str:
     (length,) = _LENGTH.unpack_from(_memory, begin)
     data = _memory[begin + _LENGTH.size : begin + _LENGTH.size + max(length, 0)]
     return data.decode(errors="replace")
+
+
+def is_ending() -> bool:
+    """Return whether the launcher ends the job, such as after a failure. Local."""
+    if _memory is None:
+        return False
+    end = (_core.get_local_rank() + 1) * ENTRY
+    return bool(_ENDING.unpack_from(_memory, end - _ENDING.size)[0])
 
 
 def _own_start() -> int:

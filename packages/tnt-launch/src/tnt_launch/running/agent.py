@@ -196,6 +196,8 @@ class LocalAgent:
 
     def send_signal(self, number: int) -> None:
         """Send a signal to all that ranks have started, also to what ended ranks left behind."""
+        if number != signal.SIGCONT:
+            self._board.note_ending()
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)

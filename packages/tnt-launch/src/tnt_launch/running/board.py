@@ -2,7 +2,8 @@
 
 # Each rank has an entry of `ENTRY` bytes: epoch and step, from 1 on, 0 outside of epochs; the
 # length of a record, and the record as JSON: the fields of `Failure`. At `START` stands whether it
-# has joined the others. What follows there is for them.
+# has joined the others; what follows is for them, but for the last word: whether the launcher ends
+# the job, so that a rank has nothing to wait for when it gets a signal.
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NAME = "tnt-board"  # by which ranks know the descriptor among those that they h
 ENTRY, START = 16384, 15360
 
 _HEAD = struct.Struct("<qqi")
-_JOINED = struct.Struct("<i")
+_WORD = struct.Struct("<i")
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Board:
 
     def __init__(self, num_ranks: int) -> None:
         """Make the memory; where that is not possible, ranks tell nothing."""
-        self._fd = -1
+        self._fd, self._num_ranks = -1, num_ranks
         try:
             self._fd = os.memfd_create(NAME)
             os.ftruncate(self._fd, num_ranks * ENTRY)
@@ -82,8 +83,14 @@ class Board:
             return Entry()
         epoch, step, length = _HEAD.unpack_from(entry)
         record = entry[_HEAD.size : _HEAD.size + length] if length > 0 else b""
-        has_joined = _JOINED.unpack_from(entry, START)[0] != 0
+        has_joined = _WORD.unpack_from(entry, START)[0] != 0
         return Entry(epoch, step, _failure_of(record), has_joined)
+
+    def note_ending(self) -> None:
+        """Tell all ranks that the job is being ended."""
+        for local_rank in range(self._num_ranks if self._fd >= 0 else 0):
+            with contextlib.suppress(OSError):
+                os.pwrite(self._fd, _WORD.pack(1), (local_rank + 1) * ENTRY - _WORD.size)
 
     def close(self) -> None:
         """Give the memory back."""
