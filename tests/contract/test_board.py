@@ -10,7 +10,7 @@ import pytest
 import tnt_comm.board
 import tnt_comm.failure
 from tnt_launch.running import traceback_text
-from tnt_launch.running.board import ENTRY, Board, Entry, Failure
+from tnt_launch.running.board import ENTRY, START, Board, Entry, Failure
 
 RANK_1 = {
     "TNT_RANK": "1",
@@ -40,6 +40,7 @@ def told(tmp_path):
         assert board.read(0) == Entry()
         return board.read(1)
 
+    run.board = board
     yield run
     board.close()
 
@@ -50,7 +51,7 @@ def test_both_sides_know_the_same_fields_and_sizes():
         for side in (tnt_comm.failure.Failure, Failure)
     ]
     assert fields[0] == fields[1]
-    assert tnt_comm.board.ENTRY == ENTRY
+    assert (tnt_comm.board.ENTRY, tnt_comm.board.START) == (ENTRY, START)
 
 
 def test_both_sides_know_the_same_code_as_that_of_users():
@@ -86,6 +87,18 @@ def test_any_text_has_room(told, text):
     failure = told(f"import tnt_comm\nraise ValueError({text})").failure
     assert failure.kind == "ValueError"
     assert failure.text
+
+
+def test_a_rank_knows_whether_the_launcher_ends_the_job(told, tmp_path):
+    program = "import sys, tnt_comm.board\nsys.exit(str(tnt_comm.board.is_ending()))"
+    assert told(program).failure.text == "False"
+    told.board.note_ending()
+    assert told(program).failure.text == "True"
+
+
+def test_a_rank_that_has_joined_says_so(told):
+    assert not told("import tnt_comm").has_joined
+    assert told("from tnt_comm import board\nboard.note_joined()").has_joined
 
 
 def test_what_a_rank_starts_does_not_write_for_it(told):

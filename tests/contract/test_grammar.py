@@ -158,6 +158,7 @@ def keras_value(name, settings):
         "TNT_TENSORBOARD_ON_ALL_DEVICES": settings.tensorboard_on_all_ranks,
         "TNT_WIRE_DTYPE": settings.wire_dtype or "none",
         "TNT_GPUS_PER_NODE": settings.gpus_per_node,
+        "TNT_GRACE_S": settings.grace_s,
     }[name]
 
 

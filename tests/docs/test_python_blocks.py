@@ -50,6 +50,7 @@ model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=Tru
 GIVEN = {
     "README.md": PLAIN_MODEL,
     "docs/howto/continue_a_killed_run.md": f"import collections\n{TRAINED_MODEL}",
+    "docs/howto/survive_time_limits.md": f"import sys\n{TRAINED_MODEL}",
     "docs/howto/run_on_more_ranks.md": f"{IMPORTS}download, read_settings = str, dict",
     "docs/howto/save_and_load.md": TRAINED_MODEL,
     "docs/howto/use_callbacks.md": f"import time\n{TRAINED_MODEL}",

@@ -1,8 +1,11 @@
 #include <pybind11/stl.h>
 
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "bindings.hpp"
+#include "tnt/comm/base/start_wait.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
 #include "tnt/comm/tnt_comm.h"
 
@@ -17,6 +20,19 @@ std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_coun
   return {now.num_operations, now.num_bytes, now.num_waits, now.communication_s, now.exposed_s};
 }
 
+// For the first call that joins the job, which this one need not be.
+void join_within(std::optional<double> timeout_s) {
+  set_start_timeout(timeout_s);
+  ensure_joined();
+}
+
+void set_watched_by_python(const py::function& place_of) {
+  set_watched_by_launcher([place_of](int rank) {
+    const py::gil_scoped_acquire locked;
+    return py::cast<std::string>(place_of(rank));
+  });
+}
+
 void bind_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
@@ -29,7 +45,8 @@ void bind_errors() {
 
 void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
-  module.def("init", &ensure_joined);
+  module.def("init", &join_within, py::arg("timeout_s") = py::none());
+  module.def("set_watched_by_launcher", &set_watched_by_python);
   module.def("finalize", &finalize, Unlocked());
   module.def("fail", &fail, Unlocked());
   module.def("cause_rank", &cause_rank);
@@ -99,12 +116,24 @@ void set_python_error(const Error& error) {
 }
 
 // Python writes the timeline of the process, if there is one, from its start on.
+namespace {
+
+// The launcher need not tell other hosts of the end of a rank that has joined.
+void note_joined() {
+  static bool is_noted = false;
+  if (std::exchange(is_noted, true)) return;
+  py::module_::import("tnt_comm.board").attr("note_joined")();
+}
+
+}  // namespace
+
 void ensure_joined() {
   static bool is_timeline_kept = false;
   {
     const InterruptibleCall interruptible;
     runtime();
   }
+  note_joined();
   if (is_timeline_kept || process_timeline() == nullptr) return;
   is_timeline_kept = true;
   py::module_::import("tnt_comm.timeline.keeper").attr("start")();

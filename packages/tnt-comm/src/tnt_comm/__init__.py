@@ -15,7 +15,7 @@ in one fixed order, so results are bitwise reproducible.
 
 from importlib.metadata import version as _version
 
-from tnt_comm import failure, timeline, ucx_wheel
+from tnt_comm import failure, timeline, ucx_wheel, whereabouts
 from tnt_comm.collectives import (
     allgather,
     allreduce,
@@ -51,6 +51,7 @@ __version__ = _version("tnt-comm")
 
 ucx_wheel.announce()
 failure.tell_of_errors()
+whereabouts.tell_until_joined()
 
 __all__ = [
     "Bucket",

@@ -2,7 +2,10 @@
 
 Each rank has an entry of `ENTRY` bytes: epoch and step as integers of 8 bytes, from 1 on, 0 outside
 of epochs; the length of a record as one of 4 bytes; the record, how the rank has failed, as JSON.
-All is little-endian. Writing epoch and step costs less than a microsecond.
+From byte `START` on: 1 if the rank has joined the others, else 0, as an integer of 4 bytes; the
+length of a text as another one; the text, where in the user's script the rank is until then. The
+last integer of the entry is 1 if the launcher ends the job. All is little-endian. Writing epoch and
+step costs less than a microsecond.
 """
 
 import contextlib
@@ -14,11 +17,14 @@ from collections.abc import Mapping
 
 from tnt_comm import _core
 
-ENTRY = 16384
+ENTRY, START = 16384, 15360
 
 _LINK = "/memfd:tnt-board (deleted)"
 _PROGRESS = struct.Struct("<qq")
 _LENGTH = struct.Struct("<i")
+_JOINED = struct.Struct("<i")
+_ENDING = struct.Struct("<i")
+_MOST_OF_PLACE = ENTRY - START - _JOINED.size - _LENGTH.size - _ENDING.size
 
 
 def note_progress(epoch: int, step: int) -> None:
@@ -37,10 +43,48 @@ def note_record(record: Mapping[str, object]) -> None:
     if _memory is None:
         return
     data = json.dumps(record).encode()
-    if len(data) <= ENTRY - _PROGRESS.size - _LENGTH.size:
+    if len(data) <= START - _PROGRESS.size - _LENGTH.size:
         begin = _core.get_local_rank() * ENTRY + _PROGRESS.size + _LENGTH.size
         _memory[begin : begin + len(data)] = data
         _LENGTH.pack_into(_memory, begin - _LENGTH.size, len(data))
+
+
+def note_joined() -> None:
+    """Tell that this rank has joined the others. Local."""
+    if _memory is not None:
+        _JOINED.pack_into(_memory, _own_start(), 1)
+
+
+def note_place(place: str) -> None:
+    """Tell where this rank is in the user's script, which it need not do any more once joined."""
+    data = place.encode(errors="backslashreplace")[:_MOST_OF_PLACE]
+    if _memory is not None:
+        begin = _own_start() + _JOINED.size + _LENGTH.size
+        _memory[begin : begin + len(data)] = data
+        _LENGTH.pack_into(_memory, begin - _LENGTH.size, len(data))
+
+
+def place_of(rank: int) -> str:
+    """Return where another rank is, "" if it has not told, or runs on another host. Local."""
+    local_rank = rank - _core.get_rank() + _core.get_local_rank()
+    if _memory is None or not 0 <= local_rank < _core.get_local_size():
+        return ""
+    begin = local_rank * ENTRY + START + _JOINED.size
+    (length,) = _LENGTH.unpack_from(_memory, begin)
+    data = _memory[begin + _LENGTH.size : begin + _LENGTH.size + max(length, 0)]
+    return data.decode(errors="replace")
+
+
+def is_ending() -> bool:
+    """Return whether the launcher ends the job, such as after a failure. Local."""
+    if _memory is None:
+        return False
+    end = (_core.get_local_rank() + 1) * ENTRY
+    return bool(_ENDING.unpack_from(_memory, end - _ENDING.size)[0])
+
+
+def _own_start() -> int:
+    return _core.get_local_rank() * ENTRY + START
 
 
 def _inherited() -> mmap.mmap | None:

@@ -81,6 +81,11 @@ def describe(error: BaseException) -> Failure:
     return Failure(kind, text, file if line else "", line, cause_rank, time.monotonic())
 
 
+def is_of_users(file: str) -> bool:
+    """Return whether code is outside Python's library, packages and Tarantella itself. Pure."""
+    return not _NOT_THE_USERS.search(file)
+
+
 def printable(text: str) -> str:
     """Return a text with those bytes escaped, as of a file's name, that are no text. Pure."""
     return text.encode(errors="backslashreplace").decode()
@@ -254,7 +259,7 @@ def _user_places(error: BaseException) -> Iterator[tuple[str, int]]:
         places = error.places
     matches = map(_FRAME.fullmatch, before + stack)
     places += [(match["file"], int(match["line"])) for match in matches if match is not None]
-    return (place for place in reversed(places) if not _NOT_THE_USERS.search(place[0]))
+    return (place for place in reversed(places) if is_of_users(place[0]))
 
 
 def _printed(error: BaseException) -> tuple[list[str], list[str]]:

@@ -5,7 +5,7 @@ from tnt_comm.start import join
 from tnt_comm.timeline import keeper
 
 
-def init() -> None:
+def init(timeout_s: float | None = None) -> None:
     """Join the job described by the `TNT_*` environment variables.
 
     The launcher sets them. A process that `srun`, an MPI or torchrun has started
@@ -14,21 +14,29 @@ def init() -> None:
     the first object that needs the other ranks call it; calling it again does
     nothing. Importing tnt_comm does not join, nor do `get_rank` and `get_size`.
 
-    Collective: returns when every rank of the job has called it.
+    Collective: returns when every rank of the job has called it. Under `tarantella` a rank that
+    lives is waited for without a limit, since the launcher ends the job when a rank has ended;
+    after 30 s a warning says who is missing, and where in the script.
+
+    Args:
+        timeout_s: Longest wait for the others, in seconds; by default without a limit under
+            `tarantella`, else `TNT_TIMEOUT_S`.
 
     Raises:
-        ValueError: If a variable is malformed or contradicts another one or
-            those of other ranks, after `finalize`, or in a forked child.
-        CommTimeoutError: If not all ranks join within `TNT_TIMEOUT_S`.
+        ValueError: If `timeout_s` is not positive, or a variable is malformed or contradicts
+            another one or those of other ranks, after `finalize`, or in a forked child.
+        CommTimeoutError: If not all ranks join in time.
         PeerLostError: If a rank has ended before it joined.
         CommError: If shared memory cannot be created, two jobs on the host
             have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
             none that is supported.
     """
+    if timeout_s is not None and not timeout_s > 0:
+        raise ValueError(f"`timeout_s` must be greater than 0. Received: {timeout_s!r}.")
     if not _core.is_initialized():
         with join.joining():
-            _core.init()
-    _core.init()
+            _core.init(timeout_s)
+    _core.init(timeout_s)
 
 
 def finalize() -> None:

@@ -279,6 +279,7 @@ def master_first(timeout_s: float = 3600.0) -> Iterator[None]:
 
     def failure_of_master() -> str:
         own = np.frombuffer(failure.encode(), np.uint8)
+        tnt_comm.init(timeout_s)
         of_all = tnt_comm.allgather(own, timeout_s=timeout_s, label="master_first", caller=caller)
         return of_all[MASTER_RANK].tobytes().decode()
 

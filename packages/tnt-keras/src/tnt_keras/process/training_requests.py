@@ -15,9 +15,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NoReturn
 
-from tnt_comm.board import has_launcher
-from tnt_keras.process.rank import settings
-from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger
+from tnt_comm.board import has_launcher, is_ending
+from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger, settings
 
 ASKING = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 """By which schedulers announce the end of a job; one event may bring several of them."""
@@ -124,11 +123,17 @@ def leave(where: str, backup: str | None) -> NoReturn:
         )
     if _timer is not None:
         _timer.cancel()
+    if threading.current_thread() is not threading.main_thread():
+        sys.stdout.flush()
+        os._exit(EXIT_CODE)  # the exception would end this thread alone
     raise SystemExit(EXIT_CODE)
 
 
 def _note(number: int, frame: FrameType | None) -> None:
     global _own_signal, _timer
+    if is_ending():  # the launcher has sent it after a failure: there is nothing to agree on
+        stop_listening()
+        os.kill(os.getpid(), number)
     if _own_signal:
         return  # one event brings several signals
     _own_signal = number

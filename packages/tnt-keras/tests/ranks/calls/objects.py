@@ -32,6 +32,14 @@ def order(folder: str) -> list[str]:
     return found
 
 
+def late_master(seconds: float) -> bool:
+    """Whether a rank has entered the block; the master joins the others as late as that."""
+    with tnt_keras.master_first():
+        if tnt_keras.is_master_rank():
+            time.sleep(seconds)
+    return True
+
+
 def failing_block() -> tuple[str, bool]:
     """The error of each rank, and whether it was inside of the block."""
     was_inside = False

@@ -7,6 +7,9 @@ from typing import Any
 
 import objects
 from cases import cases
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import run_ranks
 
 of_all_sizes = cases("size", [2], thorough=[1, 3])
 
@@ -26,6 +29,11 @@ def test_the_master_has_left_the_block_when_others_enter(
 ) -> None:
     expected = [[], *[["of the master"]] * (size - 1)]
     assert pool_of(size).run(objects.order, str(tmp_path)) == expected
+
+
+def test_others_wait_for_the_block_longer_than_for_any_other_operation(preloaded: Any) -> None:
+    env = {**ENVIRONMENT, "TNT_TIMEOUT_S": "0.5"}
+    assert run_ranks(objects.late_master, 2, 1.5, env=env, preloaded=preloaded) == [True, True]
 
 
 def test_others_do_not_enter_a_block_that_failed_on_the_master(pool_of: Any) -> None:

@@ -143,6 +143,10 @@ class HostAgent(Listener):
         if self._local is not None:
             self._local.ask(number)
 
+    def _do_note_end(self, rank: int, exit_code: int) -> None:
+        if self._local is not None:
+            self._local.note_end(rank, exit_code)
+
     def _do_read(self, is_reading: bool) -> None:
         self._may_read = is_reading
 

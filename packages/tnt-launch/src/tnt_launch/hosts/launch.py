@@ -30,11 +30,11 @@ def launch_on_hosts(spec: LaunchSpec) -> int:
     """Run a job on the hosts of `spec`, or this host's part of one that was started by hand."""
     if spec.rendezvous is not None:
         return _launch_by_hand(spec, spec.rendezvous)
-    return run_to_the_end(spec, _begin_by_ssh)
+    return run_to_the_end(spec, _begin_on_hosts)
 
 
 @contextlib.contextmanager
-def _begin_by_ssh(spec: LaunchSpec) -> Iterator[Start]:
+def _begin_on_hosts(spec: LaunchSpec) -> Iterator[Start]:
     settings = settings_and_log(spec)
     if spec.restart_count:
         spec = _on_hosts_that_answer(spec, settings)

@@ -53,6 +53,10 @@ class RemoteAgent(Agent):
         """Have a signal of a scheduler sent to every rank that runs."""
         self._tell("ask", number=int(number))
 
+    def note_end(self, rank: int, exit_code: int) -> None:
+        """Let the ranks there know that one has ended before it has joined them."""
+        self._tell("note_end", rank=rank, exit_code=exit_code)
+
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on taking what the ranks write."""
         if is_reading != self._is_reading:

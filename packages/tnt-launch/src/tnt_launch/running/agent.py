@@ -69,6 +69,10 @@ class Agent(Protocol):
     def ask(self, number: int) -> None:
         """Send a signal of a scheduler to every rank that runs, but not to what they started."""
 
+    def note_end(self, rank: int, exit_code: int) -> None:
+        """Let the ranks know that one of another host has ended before it has joined them."""
+        return
+
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write."""
 
@@ -185,13 +189,15 @@ class LocalAgent:
                 if exit_code is not None:
                     process.has_ended = True
                     told = self._board.read(local_rank)
-                    self._note_end(process.plan.rank, exit_code, told.failure)
+                    self._write_note(process.plan.rank, exit_code, told.failure)
                     self._read_the_rest(process)
                     self._listener.on_exit(process.plan.rank, exit_code, told)
         self._orphans.reap()
 
     def send_signal(self, number: int) -> None:
         """Send a signal to all that ranks have started, also to what ended ranks left behind."""
+        if number != signal.SIGCONT:
+            self._board.note_ending()
         for process in self._processes:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.popen.pid, number)
@@ -252,7 +258,12 @@ class LocalAgent:
             LOGGER.info("removed shared memory that was left behind: %s", path)
         self._resources.close()
 
-    def _note_end(self, rank: int, exit_code: int, failure: Failure | None) -> None:
+    def note_end(self, rank: int, exit_code: int) -> None:
+        """Let the ranks know that one of another host has ended before it has joined them."""
+        if rank not in self.pids():
+            self._write_note(rank, exit_code, None)
+
+    def _write_note(self, rank: int, exit_code: int, failure: Failure | None) -> None:
         how = [exit_text(exit_code), "" if failure is None or exit_code == 0 else failure.exception]
         try:
             note_end_of_rank(self._job_id, rank, ": ".join(filter(None, how)))

@@ -1,7 +1,9 @@
 """What the ranks of a host tell the launcher of themselves, in a memory that they inherit."""
 
 # Each rank has an entry of `ENTRY` bytes: epoch and step, from 1 on, 0 outside of epochs; the
-# length of a record, and the record as JSON: the fields of `Failure`.
+# length of a record, and the record as JSON: the fields of `Failure`. At `START` stands whether it
+# has joined the others; what follows is for them, but for the last word: whether the launcher ends
+# the job, so that a rank has nothing to wait for when it gets a signal.
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ import struct
 from dataclasses import dataclass, replace
 
 NAME = "tnt-board"  # by which ranks know the descriptor among those that they have inherited
-ENTRY = 16384
+ENTRY, START = 16384, 15360
 
 _HEAD = struct.Struct("<qqi")
+_WORD = struct.Struct("<i")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Entry:
     epoch: int = 0  # with `step`: where it is in its training
     step: int = 0
     failure: Failure | None = None
+    has_joined: bool = False
 
     @property
     def position(self) -> str:
@@ -58,7 +62,7 @@ class Board:
 
     def __init__(self, num_ranks: int) -> None:
         """Make the memory; where that is not possible, ranks tell nothing."""
-        self._fd = -1
+        self._fd, self._num_ranks = -1, num_ranks
         try:
             self._fd = os.memfd_create(NAME)
             os.ftruncate(self._fd, num_ranks * ENTRY)
@@ -79,7 +83,14 @@ class Board:
             return Entry()
         epoch, step, length = _HEAD.unpack_from(entry)
         record = entry[_HEAD.size : _HEAD.size + length] if length > 0 else b""
-        return Entry(epoch, step, _failure_of(record))
+        has_joined = _WORD.unpack_from(entry, START)[0] != 0
+        return Entry(epoch, step, _failure_of(record), has_joined)
+
+    def note_ending(self) -> None:
+        """Tell all ranks that the job is being ended."""
+        for local_rank in range(self._num_ranks if self._fd >= 0 else 0):
+            with contextlib.suppress(OSError):
+                os.pwrite(self._fd, _WORD.pack(1), (local_rank + 1) * ENTRY - _WORD.size)
 
     def close(self) -> None:
         """Give the memory back."""
@@ -92,13 +103,16 @@ def to_fields(entry: Entry, now: float) -> dict[str, object]:
     """Return an entry as values that JSON knows, for another host, which has a clock of its own."""
     failure = entry.failure
     told = None if failure is None else vars(replace(failure, time_s=failure.time_s - now))
-    return {"epoch": entry.epoch, "step": entry.step, "failure": told}
+    return {**vars(entry), "failure": told}
 
 
-def from_fields(epoch: int, step: int, failure: dict[str, object] | None, now: float) -> Entry:
+def from_fields(
+    epoch: int, step: int, failure: dict[str, object] | None, has_joined: bool, now: float
+) -> Entry:
     """Return the entry of another host's rank."""
     told = None if failure is None else _failure_of(json.dumps(failure).encode())
-    return Entry(epoch, step, None if told is None else replace(told, time_s=told.time_s + now))
+    told = None if told is None else replace(told, time_s=told.time_s + now)
+    return Entry(epoch, step, told, has_joined)
 
 
 def _failure_of(record: bytes) -> Failure | None:

@@ -92,6 +92,9 @@ class Job:
         self.ends.append(end)
         self._output.finish_rank(rank, self._is_traceback_news(end), time.monotonic())
         LOGGER.debug("rank %d (pid %d) has ended: %s", rank, end.pid, exit_text(exit_code))
+        if exit_code == 0 and not told.has_joined:
+            for agent in self._agents:  # else others would wait for it for ever
+                agent.note_end(rank, exit_code)
         if exit_code == LEFT and self._asked_s is None:
             self._give_time_to_leave(end.time_s)  # the signal came to the ranks, not to us
         elif end.has_failed and not self._is_ending:

@@ -28,23 +28,24 @@ class Scheduler:
     job_id: str
     command: tuple[str, ...] = ()  # none: an exit code asks
     exit_code: int = LEFT  # of the launcher
+    num_restarts: int = 0  # of the job, when it began to run
 
     def ask(self) -> int:
         """Ask to run the job again, say what came of it, and return the exit code."""
         if not self.command:
             say(f"exit code {self.exit_code} asks {self.name} to run job {self.job_id} again")
             return self.exit_code
-        why_not = self._why_not()
-        if why_not:
-            say(f"{self.name} is not asked to run job {self.job_id} again: {why_not}")
-            return self.exit_code
-        text = " ".join(self.command)
         try:
-            _run(self.command)
+            why_not = self._why_not()
+            if not why_not:
+                _run(self.command)
         except LaunchError as error:
             say(f"{self.name} does not run job {self.job_id} again: {error}")
+            return self.exit_code
+        if why_not:
+            say(f"{self.name} is not asked to run job {self.job_id} again: {why_not}")
         else:
-            say(f"{self.name} runs job {self.job_id} again: {text}")
+            say(f"{self.name} runs job {self.job_id} again: {' '.join(self.command)}")
         return self.exit_code
 
     def _why_not(self) -> str:
@@ -52,6 +53,8 @@ class Scheduler:
         if self.name != "SLURM":
             return ""
         fields = _slurm_fields(self.job_id)
+        if int(fields.get("Restarts", "0")) > self.num_restarts:
+            return "it is queued again already"  # as after a preemption
         is_over = fields.get("JobState") not in ("RUNNING", "SUSPENDED")
         is_at_limit = _seconds(fields.get("RunTime")) >= _seconds(fields.get("TimeLimit"))
         return "it has been cancelled" if is_over and not is_at_limit else ""
@@ -60,7 +63,7 @@ class Scheduler:
 def scheduler_of(environment: Mapping[str, str]) -> Scheduler:
     """Find the scheduler whose job this is; a LaunchError says why it cannot be asked. Local."""
     if "SLURM_JOB_ID" in environment:
-        return _slurm(environment["SLURM_JOB_ID"])
+        return _slurm(environment["SLURM_JOB_ID"], int(environment.get("SLURM_RESTART_COUNT", 0)))
     if "JOB_ID" in environment and "RESTARTED" in environment:
         return Scheduler("Grid Engine", environment["JOB_ID"], exit_code=_RERUN_OF_GRID_ENGINE)
     if "PBS_JOBID" in environment:
@@ -69,8 +72,9 @@ def scheduler_of(environment: Mapping[str, str]) -> Scheduler:
     raise LaunchError(_NO_JOB)
 
 
-def _slurm(job_id: str) -> Scheduler:
-    scheduler = Scheduler("SLURM", job_id, (_found("scontrol"), "requeue", job_id))
+def _slurm(job_id: str, num_restarts: int) -> Scheduler:
+    command = (_found("scontrol"), "requeue", job_id)
+    scheduler = Scheduler("SLURM", job_id, command, num_restarts=num_restarts)
     fields = _slurm_fields(job_id)
     if fields.get("BatchFlag") == "0":
         raise LaunchError(

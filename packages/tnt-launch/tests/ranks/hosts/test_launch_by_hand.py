@@ -22,12 +22,12 @@ WAITING = "wait_for('never')"
 INTERRUPTED_AT_THE_END = """
 import sys
 from tnt_launch import cli
-from tnt_launch.hosts import launch
+from tnt_launch.running import restarts
 
 def interrupt(*_):
     raise KeyboardInterrupt
 
-launch.execute = interrupt
+restarts.run_job = interrupt
 sys.exit(cli.main())
 """
 
@@ -144,6 +144,17 @@ def test_the_end_of_one_launcher_ends_the_ranks_of_all(start, node, number):
     assert exit_codes[node] == (130 if number == signal.SIGINT else -number)
     assert 0 not in exit_codes
     wait_until(lambda: not any(is_alive(pid) for pid in pids), limit_s=ENDED_WITHIN_S)
+
+
+@pytest.mark.parametrize("node", [0, 1])
+def test_a_scheduler_that_signals_one_launcher_ends_the_job_in_order(start, node):
+    nodes = [start(one, WAITING, num_nodes=2) for one in (0, 1)]
+    pids = nodes[0].pids(2)
+    nodes[node].process.send_signal(signal.SIGTERM)
+    ends = [one.end() for one in nodes]
+    assert [exit_code for exit_code, _, _ in ends] == [128 + signal.SIGTERM] * 2
+    assert ends[0][2] == "tarantella: asked to end by SIGTERM, all 2 ranks have ended\n"
+    assert not any(is_alive(pid) for pid in pids)
 
 
 def test_a_ctrl_c_after_the_ranks_have_ended_is_that_of_all_launchers(start):

@@ -163,6 +163,44 @@ def is_listener(pid):
         return "-D" in line.read()
 
 
+RESTARTED = """
+if os.environ["TNT_RESTART_COUNT"] == "0": wait_for("never")
+print("ranks:", os.environ["TNT_SIZE"])
+"""
+
+
+def test_a_job_is_started_again_on_a_host_that_answers_again(start, cluster):
+    job = start("alpha:1,beta:1", RESTARTED, "--max-restarts", "1")
+    job.pids(2)
+    (connection,) = [pid for pid in cluster.hosts[1].pids("sshd") if not is_listener(pid)][:1]
+    os.kill(connection, signal.SIGKILL)
+    exit_code, out, err = job.end()
+    assert (exit_code, out) == (0, "ranks: 2\n")
+    assert "host beta is lost" in err
+    assert err.splitlines()[-1] == "tarantella: restart 1 of 1: all ranks are started again"
+
+
+@pytest.mark.parametrize(
+    ("options", "end", "told"),
+    [
+        (["--min-ranks", "2"], (0, "ranks: 2\n"), "going on without host epsilon: "),
+        (["--min-ranks", "3"], (255, ""), "there are 2 ranks, fewer than --min-ranks 3"),
+        ([], (255, ""), "With --min-ranks M the job goes on without them."),
+    ],
+)
+def test_a_job_goes_on_without_a_host_that_is_gone_if_enough_ranks_are_left(
+    start, tmp_path_factory, options, end, told
+):
+    with ssh_cluster(["delta", "epsilon"], tmp_path_factory.mktemp("gone")) as own:
+        restarts = ["--max-restarts", "1", *options]
+        job = start("delta:2,epsilon:1", RESTARTED, *restarts, cluster=own)
+        job.pids(3)
+        own.hosts[1].kill()
+        exit_code, out, err = job.end()
+        assert (exit_code, out) == end
+        assert told in err.partition("restart 1 of 1")[2]
+
+
 @pytest.mark.parametrize("how", ["kill", "cut"])
 def test_a_host_that_is_gone_ends_the_job_and_is_named(start, tmp_path_factory, how):
     with ssh_cluster(["delta", "epsilon"], tmp_path_factory.mktemp("gone")) as own:

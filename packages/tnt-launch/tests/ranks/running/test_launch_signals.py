@@ -85,7 +85,9 @@ def test_a_job_that_is_done_before_its_time_is_over_went_well(launch):
 SCONTROL = """#!/bin/sh
 echo "$@" >> {folder}/asked
 case $2 in
-show) echo "JobId=7 JobState=$STATE Requeue=$MAY BatchFlag=1 RunTime=00:59:00 TimeLimit=01:00:00";;
+show)
+  echo "JobId=7 JobState=$STATE Restarts=$RESTARTS BatchFlag=1 Requeue=$MAY"
+  echo "RunTime=$RUN TimeLimit=01:00:00";;
 esac
 """
 
@@ -98,7 +100,8 @@ def slurm(tmp_path):
     (tools / "scontrol").write_text(SCONTROL.format(folder=tmp_path))
     (tools / "scontrol").chmod(0o755)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    return {"SLURM_JOB_ID": "7", "STATE": "RUNNING", "MAY": "1", "PATH": path}
+    job = {"STATE": "RUNNING", "RESTARTS": "1", "MAY": "1", "RUN": "00:59:00"}
+    return {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1", "PATH": path, **job}
 
 
 def leave_in(launch, variables):
@@ -109,17 +112,22 @@ def leave_in(launch, variables):
     return exit_code, err.splitlines()[-1], asked.read_text() if asked.exists() else ""
 
 
-def test_slurm_is_asked_to_run_a_job_again_that_can_go_on(launch, slurm):
-    exit_code, last, asked = leave_in(launch, slurm)
+@pytest.mark.parametrize("change", [{}, {"STATE": "COMPLETING", "RUN": "1-01:00:09"}])
+def test_slurm_is_asked_to_run_a_job_again_that_can_go_on_or_is_at_its_limit(launch, slurm, change):
+    exit_code, last, asked = leave_in(launch, slurm | change)
     assert exit_code == 75
     assert "SLURM runs job 7 again: " in last
     assert asked.splitlines()[-1] == "requeue 7"
 
 
-def test_a_job_that_the_user_has_cancelled_does_not_come_again(launch, slurm):
-    exit_code, last, asked = leave_in(launch, slurm | {"STATE": "COMPLETING"})
+@pytest.mark.parametrize(
+    ("restarts", "why"), [("1", "it has been cancelled"), ("2", "it is queued again already")]
+)
+def test_a_job_that_was_cancelled_or_comes_again_is_not_asked_for(launch, slurm, restarts, why):
+    change = {"STATE": "COMPLETING", "RESTARTS": restarts}
+    exit_code, last, asked = leave_in(launch, slurm | change)
     assert exit_code == 75
-    assert last == "tarantella: SLURM is not asked to run job 7 again: it has been cancelled"
+    assert last == f"tarantella: SLURM is not asked to run job 7 again: {why}"
     assert "requeue" not in asked
 
 

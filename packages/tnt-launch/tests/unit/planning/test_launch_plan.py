@@ -49,6 +49,7 @@ def test_every_rank_knows_its_place(size):
             "TNT_LOCAL_SIZE": str(size),
             "TNT_NODE_RANK": "0",
             "TNT_NUM_NODES": "1",
+            "TNT_RESTART_COUNT": "0",
             "TNT_JOB_ID": JOB,
             "TNT_GPUS_PER_NODE": "0",
         }

@@ -58,7 +58,7 @@ def test_without_memory_nothing_is_told(monkeypatch):
 
 @pytest.mark.parametrize("failure", [FAILURE, None])
 def test_an_entry_travels_to_a_host_with_another_clock(failure):
-    sent = json.loads(json.dumps(to_fields(Entry(3, 120, failure), now=101.0)))
+    sent = json.loads(json.dumps(to_fields(Entry(3, 120, failure, True), now=101.0)))
     arrived = from_fields(**sent, now=7.0)
     assert (arrived.epoch, arrived.step) == (3, 120)
     if failure is None:

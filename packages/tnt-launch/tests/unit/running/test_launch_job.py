@@ -25,6 +25,7 @@ class FakeAgent:
     def __init__(self, size):
         self.is_stopped = dict.fromkeys(range(size), False)
         self.signals = []
+        self.noted = []
         self.told = {}
 
     def failed(self):
@@ -38,6 +39,9 @@ class FakeAgent:
 
     def ask(self, number):
         self.signals.append(number)
+
+    def note_end(self, rank, exit_code):
+        self.noted.append((rank, exit_code))
 
     def running(self):
         return dict(self.is_stopped)
@@ -175,6 +179,12 @@ def test_a_signal_is_passed_on_at_once_and_followed_by_stronger_ones(job, agent,
     assert signals_until(job, agent, 0) == expected[:1]
     assert signals_until(job, agent, 2 * TERMINATE_S) == expected
     assert job.interrupted_by == number
+
+
+def test_all_hosts_know_of_a_rank_that_is_done_before_it_has_joined(job, agent):
+    fail(job, agent, 1, exit_code=0)
+    fail(job, agent, 2, exit_code=0, told=Entry(has_joined=True))
+    assert agent.noted == [(1, 0)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2])

@@ -15,6 +15,7 @@ namespace tnt::comm {
 namespace {
 
 constexpr auto kInterval = std::chrono::milliseconds(50);
+constexpr std::chrono::microseconds kLongestInterval{2000};
 
 thread_local InterruptCheck check_of_this_thread;
 thread_local Clock::time_point next_check;
@@ -54,7 +55,9 @@ void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached)
       log_warning(wait.rank, wait.complaint(std::round(waited_s * 10) / 10), " ", wait.remedy);
       has_warned = true;
     }
-    std::this_thread::sleep_for(wait.interval);
+    // A thousandth of the time that has passed already, since some waits take hours.
+    const std::chrono::microseconds pause(static_cast<std::int64_t>(waited_s * 1e3));
+    std::this_thread::sleep_for(std::clamp(pause, wait.interval, kLongestInterval));
   }
 }
 

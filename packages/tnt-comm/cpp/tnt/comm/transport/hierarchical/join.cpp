@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/start_wait.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_library.hpp"
 #include "tnt/comm/transport/rma/gpi2/gaspi_process.hpp"
@@ -120,9 +121,11 @@ StartNetwork prepare_network(const Environment& environment) {
 
 }  // namespace
 
-std::unique_ptr<Transport> join_job(const Environment& environment) {
+std::unique_ptr<Transport> join_job(const Environment& given) {
+  Environment environment = given;
+  environment.start_report_s = start_report_s(given.start_report_s);
   require_consistent(environment);
-  const Deadline deadline(environment.timeout_s);
+  const Deadline deadline(start_timeout_s(environment.timeout_s));
   const bool is_one_host = environment.num_nodes == 1;
   const bool is_network_wanted = environment.transport == "gpi2" || environment.transport == "ucx";
   if (is_one_host && !is_network_wanted) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tnt/comm/base/process.hpp"
+#include "tnt/comm/base/start_wait.hpp"
 #include "tnt/comm/transport/ended_ranks.hpp"
 #include "tnt/comm/transport/shm/shared_memory.hpp"
 #include "tnt/comm/transport/transport.hpp"
@@ -184,7 +185,7 @@ class ControlSegment {
                           .deadline = deadline,
                           .stall_report_s = start_report_s_,
                           .complaint = complaint,
-                          .remedy = remedy};
+                          .remedy = remedy_for_absent_ranks(remedy)};
     poll_until(wait, [&] {
       if (is_reached()) return true;
       ended_.require_running(awaited);
@@ -195,7 +196,7 @@ class ControlSegment {
   void open(const Deadline& deadline) {
     const auto complaint = [this](double waited_s) {
       return text("has waited for rank ", first_rank_, " to open the job '", name_, "' for ",
-                  waited_s, " s.");
+                  waited_s, " s.", places_of({first_rank_}));
     };
     wait_until([this] { return try_open(); }, [this] { return std::vector<int>{first_rank_}; },
                complaint,
@@ -237,7 +238,7 @@ class ControlSegment {
   void wait_for_all(const Deadline& deadline) {
     const auto complaint = [this](double waited_s) {
       return text("init() has waited ", waited_s, " s: ", names_of_ranks(absent_ranks()), " of ",
-                  count_, " did not join.");
+                  count_, " did not join.", places_of(absent_ranks()));
     };
     wait_until([this] { return absent_ranks().empty(); }, [this] { return absent_ranks(); },
                complaint,
