@@ -1,4 +1,4 @@
-"""What processes of schedulers and MPIs find in their environment means the same to all packages."""
+"""What processes of schedulers and MPIs find in their environment means the same to all."""
 
 import pathlib
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""Where the processes of a start meet, and by what they trust each other: one way for each starter."""
+"""Where processes of a start meet, and by what they trust each other: a way for each starter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secret in the user's home, where hosts share that and nothing else; as the launcher has it."""
+"""The secret in the user's home, where hosts share that and nothing else; the launcher's, too."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place 
 
 
 def advice(environment: Mapping[str, str]) -> str | None:
-    """Return what to tell the user of a process that has no place, though its job has several. Pure.
+    """Return what to tell the user of a process without a place in a job of several. Pure.
 
     A batch script or a shell in an allocation is none of the job's tasks, whatever their number.
     """

@@ -1,4 +1,4 @@
-"""PMI-1, the wire protocol of process managers such as Hydra (MPICH, Intel MPI, MVAPICH) and Flux."""
+"""PMI-1, the wire protocol of process managers such as Hydra (MPICH, Intel MPI) and Flux."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _KEY = "tarantella"
 
 
 class Pmi1:
-    """A connection to the process manager, which ends all processes if this one does not say goodbye."""
+    """A connection to the process manager, which ends all if this process says no goodbye."""
 
     def __init__(self, descriptor: int, timeout_s: float) -> None:
         """Say that this process is there.
 
         Args:
-            descriptor: Of the connection, which is used without being taken over: an MPI may need it.
+            descriptor: Of the connection, which is not taken over: an MPI may need it.
             timeout_s: Longest wait for an answer.
 
         Raises:

@@ -98,7 +98,7 @@ def _open(environment: Mapping[str, str]) -> ctypes.CDLL:
 
 
 def _places(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield where the library of the very process manager may be, then where the loader finds one."""
+    """Yield where the library of the process manager itself may be, then that of the loader."""
     # Of another version, it prints errors.
     for name, inside in (("PMIX_PREFIX", "lib"), ("OMPI_LIBDIR_LOC", "")):
         if environment.get(name):

@@ -1,4 +1,4 @@
-"""The variables `TNT_*` that matter before ranks have met; C++ reads all, and refuses wrong ones."""
+"""The variables `TNT_*` that matter before ranks meet; C++ reads all, and refuses wrong ones."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Stream:
         self.flush()
 
     def flush(self) -> None:
-        """Send what can be sent at once. Receives nothing, so that a selector tells of all input."""
+        """Send what can be sent at once; receive nothing, so that a selector tells of input."""
         with contextlib.suppress(BlockingIOError):
             while self.has_output:
                 del self._output[: self._attempt(lambda: self._socket.send(self._output))]

@@ -1,7 +1,7 @@
 """Threads and GPU of a rank that `srun`, an MPI or torchrun has started, as the launcher sets them.
 
-TensorFlow reads these variables when it is used first, not when it is imported: so they are set when
-this package is imported, and nobody is asked for them.
+TensorFlow reads these variables when it is used first, not when it is imported: so they are set
+when this package is imported, and no other rank is asked.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def set_up_rank(
 
 
 def _fair_threads(place: Place, environment: MutableMapping[str, str]) -> int | None:
-    """Return how many threads have a CPU each; None, TensorFlow's choice, for one rank of a host."""
+    """Return how many threads have a CPU each; None, TensorFlow's choice, for one rank alone."""
     if place.local_size in (None, 1):
         return None
     # A rank may be bound to CPUs of its own, or of its part of the host; or share all that the job

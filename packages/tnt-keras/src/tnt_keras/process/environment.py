@@ -1,6 +1,7 @@
 """Read the variables of the environment; no other module of this package reads any value.
 
-The launcher writes them, or the user; for others the defaults hold. All packages have one grammar of values.
+The launcher writes them, or the user; else the defaults hold. All packages have one grammar of
+values.
 """
 
 from __future__ import annotations
