@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 from tnt_comm.errors import CommError, CommTimeoutError
 
 _MOST_BYTES = 4096  # of a line
 _KEY = "tarantella"
+_MPI = re.compile(r"/\S*/libmpi(?:ch)?\.so\S*")
 
 
 class Pmi1:
@@ -46,7 +50,8 @@ class Pmi1:
 
     def close(self) -> None:
         """Say goodbye: that this process ends is no failure."""
-        self._ask("finalize")
+        if not _has_mpi():  # which says goodbye itself, and needs the manager until then
+            self._ask("finalize")
         self._socket.close()
 
     def _ask(self, command: str, **words: str) -> Mapping[str, str]:
@@ -79,3 +84,13 @@ class Pmi1:
                 raise CommError("the process manager has gone, or speaks another protocol")
             line += byte
         return line.decode(errors="replace").strip()
+
+
+def _has_mpi() -> bool:
+    """Return whether the program has started an MPI as well, through mpi4py for example."""
+    for path in set(_MPI.findall(Path("/proc/self/maps").read_text())):
+        is_initialized = ctypes.c_int()
+        ctypes.CDLL(path).MPI_Initialized(ctypes.byref(is_initialized))
+        if is_initialized.value:
+            return True
+    return False
