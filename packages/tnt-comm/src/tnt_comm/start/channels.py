@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from tnt_comm.start.pmi1 import Pmi1
 from tnt_comm.start.pmix import Pmix
 from tnt_comm.start.settings import Settings
 from tnt_comm.start.slurm import addresses_of_node, first_node
-from tnt_comm.start.trust import SameUser, SharedSecret, Trust
+from tnt_comm.start.trust import SameUser, SharedSecret, Trust, derived
 
 
 class ProcessManager(Protocol):
@@ -120,8 +119,8 @@ def _hosts_of_first(place: Place, environment: Mapping[str, str]) -> tuple[str, 
 
 def _trust(place: Place, settings: Settings) -> Trust:
     """Return the private channel that all hosts have."""
-    if settings.secret:
-        return SharedSecret(settings.secret)
-    if place.starter == "slurm" and munge.is_there():
-        return munge.Munge(f"{place.job} {os.geteuid()}")
-    return SharedSecret(home_secret())
+    if place.starter == "slurm" and not settings.secret and munge.is_there():
+        return munge.Munge(place.job)
+    # Another job of this user may listen at a port that both try.
+    secret = settings.secret or home_secret()
+    return SharedSecret(derived(secret.encode(), f"{place.starter} {place.job}"))

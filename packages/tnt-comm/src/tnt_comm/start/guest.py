@@ -98,15 +98,16 @@ class Guest:
     def _connect(self, clock: Clock) -> Stream:
         """Return a connection to rank 0, which is trusted; knocks until it is there."""
         pause, longest = _RETRY_S
-        reason = ""
+        reasons: dict[str, None] = {}  # in order, each once
         while True:
             for connection in self._appointment.endpoint.connections():
                 try:
                     return self._introduced(connection)
                 except StrangerError as error:
-                    reason = f" ({error})"
+                    reasons[str(error)] = None
                     connection.close()
-            clock.look(f"{self._appointment.endpoint}{reason}")
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            clock.look(f"{self._appointment.endpoint}{why}")
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
