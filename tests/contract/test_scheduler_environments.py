@@ -10,6 +10,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+import tarantella
+import tnt_keras
 from tnt_comm.start.place import advice, find_place
 
 TEXT = pathlib.Path(__file__).with_name("scheduler_environments.toml").read_text("utf-8")
@@ -50,3 +52,10 @@ def test_one_place_is_given_once():
     """Ranks of one start that were recorded have numbers of their own."""
     places = [find_place(record["variables"]) for record in RIGHT if "cyclic" in record["name"]]
     assert sorted(place.rank for place in places) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("package", [tarantella, tnt_keras], ids=["tarantella", "tnt_keras"])
+def test_packages_look_for_a_place_where_there_is_one(package):
+    """They do so when they are imported, and only with one of these variables."""
+    records = [record["variables"].keys() for record in RIGHT if "place" in record]
+    assert all(not names.isdisjoint(package._MARKS) for names in records)

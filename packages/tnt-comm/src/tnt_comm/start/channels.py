@@ -41,11 +41,7 @@ class ProcessManager(Protocol):
 def manager_of(
     place: Place, settings: Settings, environment: Mapping[str, str]
 ) -> ProcessManager | None:
-    """Return the process manager of a place, if processes need one to meet. Local.
-
-    Raises:
-        CommError: If it cannot be reached.
-    """
+    """Return the process manager of a place, if processes need one to meet. Local."""
     if place.starter == "pmi":
         descriptor = environment.get("PMI_FD", "")
         if not descriptor.isdecimal():
@@ -66,11 +62,7 @@ def appointment_of(
     settings: Settings,
     environment: Mapping[str, str],
 ) -> Appointment:
-    """Return where and how the processes of a start meet. Collective where there is a manager.
-
-    Raises:
-        CommError: If they cannot know each other.
-    """
+    """Return where and how the processes of a start meet. Collective where there is a manager."""
     if manager is not None:
         endpoint, trust = _by_manager(place, manager)
     elif place.is_on_one_host and place.job:

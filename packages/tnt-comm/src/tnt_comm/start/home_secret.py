@@ -14,11 +14,7 @@ _LEAST_CHARACTERS = 16
 
 
 def home_secret() -> str:
-    """Return the secret in `~/.config/tarantella/secret`, which is made if there is none. Local.
-
-    Raises:
-        CommError: If it cannot be made or read, or others may read it.
-    """
+    """Return the secret in `~/.config/tarantella/secret`, which is made if there is none. Local."""
     path = _path()
     try:
         _make(path)

@@ -126,12 +126,7 @@ _start = _Start()
 
 
 def meet() -> None:
-    """Make sure that the variables `TNT_*` say who this process is. The first time collective.
-
-    Raises:
-        ValueError: If the environment is not clear about that.
-        CommError: If the others of its start cannot be met.
-    """
+    """Make sure that the variables `TNT_*` say who this process is. The first time collective."""
     _start.meet()
 
 
@@ -141,11 +136,7 @@ def has_met() -> bool:
 
 
 def joining() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which the job is joined. It meets the others first.
-
-    Raises:
-        CommError: If a process has ended or failed before all have joined; in the context, too.
-    """
+    """Return a context in which the job is joined. It meets the others first."""
     return _start.joining()
 
 
@@ -155,11 +146,7 @@ def tell_failure(text: str) -> None:
 
 
 def current_place() -> Place | None:
-    """Return the place that this process has among those that were started with it. Local.
-
-    Raises:
-        ValueError: If the environment is not clear about that.
-    """
+    """Return the place that this process has among those that were started with it. Local."""
     # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
     # of its own.
     is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)

@@ -31,70 +31,44 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a meeting may take, and when it is said for whom it waits.
+    """How long a meeting may take, and when it is said for whom it waits."""
 
-    Attributes:
-        timeout_s: Until it has failed.
-        report_s: Until a warning.
-        warn: Shows one.
-    """
-
-    timeout_s: float
-    report_s: float
-    warn: Callable[[str], None]
+    timeout_s: float  # until it has failed
+    report_s: float  # until a warning
+    warn: Callable[[str], None]  # shows one
 
 
 @dataclass(frozen=True)
 class Appointment:
-    """What a process of a start knows before it meets the others.
+    """What a process of a start knows before it meets the others."""
 
-    Attributes:
-        rank: Its number, as its starter counts.
-        size: Number of processes.
-        endpoint: Where rank 0 listens.
-        trust: By which they know each other.
-        rendezvous: Of rank 0: chooses where ranks meet over the network, given the address by which
-            other hosts reach this one, or none.
-    """
-
-    rank: int
-    size: int
-    endpoint: Endpoint
-    trust: Trust
+    rank: int  # its number, as its starter counts
+    size: int  # number of processes
+    endpoint: Endpoint  # where rank 0 listens
+    trust: Trust  # by which they know each other
+    # of rank 0: chooses where ranks meet over the network, given the address by which other hosts
+    # reach this one, or none
     rendezvous: Callable[[str], str] = lambda address: ""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What all have agreed on.
+    """What all have agreed on."""
 
-    Attributes:
-        place: Of this process in the job.
-        job_id: Name of the job.
-        secret: Of the job.
-        rendezvous: Where rank 0 is to listen over the network; nothing if that is not needed.
-    """
-
-    place: RankPlace
-    job_id: str
-    secret: str
-    rendezvous: str
+    place: RankPlace  # of this process in the job
+    job_id: str  # name of the job
+    secret: str  # of the job
+    rendezvous: str  # where rank 0 is to listen over the network; nothing if that is not needed
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A process that has ended or failed before all have joined.
+    """A process that has ended or failed before all have joined."""
 
-    Attributes:
-        rank: Its number, as the starter counts.
-        text: What has happened.
-        is_late: Whether it has waited for too long.
-        is_orderly: Whether its program is done without having joined, which is nobody's failure.
-    """
-
-    rank: int
-    text: str
-    is_late: bool = False
+    rank: int  # its number, as the starter counts
+    text: str  # what has happened
+    is_late: bool = False  # whether it has waited for too long
+    # whether its program is done without having joined, which is nobody's failure
     is_orderly: bool = False
 
     def error(self) -> CommError:
@@ -111,11 +85,7 @@ class Meeting(Protocol):
     last_words: Message | None  # set by another thread: what `watch` is to tell the others at once
 
     def meet(self, wait: Wait) -> Assignment:
-        """Wait until all have come. Collective.
-
-        Raises:
-            CommError: If a process has ended, failed, or not come in time; on all that have come.
-        """
+        """Wait until all have come. Collective."""
 
     def watch(self, has_joined: Callable[[], bool]) -> Loss | None:
         """Return when all have joined the job, or this process need not know: None; or a loss."""

@@ -20,15 +20,7 @@ class Pmi1:
     """A connection to the process manager, which ends all if this process says no goodbye."""
 
     def __init__(self, descriptor: int, timeout_s: float) -> None:
-        """Say that this process is there.
-
-        Args:
-            descriptor: Of the connection, which is not taken over: an MPI may need it.
-            timeout_s: Longest wait for an answer.
-
-        Raises:
-            CommError: If there is no process manager at the other end.
-        """
+        """Say that this process is there."""
         self._timeout_s = timeout_s
         try:
             self._socket = socket.socket(fileno=os.dup(descriptor))

@@ -31,15 +31,7 @@ class Pmix:
     """The library, which tells the process manager that this process is there."""
 
     def __init__(self, environment: Mapping[str, str], timeout_s: float) -> None:
-        """Find the library and start it.
-
-        Args:
-            environment: Says where it may be.
-            timeout_s: Longest wait for others.
-
-        Raises:
-            CommError: If there is none, or it finds no process manager.
-        """
+        """Find the library and start it."""
         self._timeout_s = timeout_s
         self._library = _open(environment)
         self._process = _Process()

@@ -82,11 +82,7 @@ class Stream:
                     self._input += received
 
     def take(self) -> Message | None:
-        """Return the next message that is complete; also after the connection has ended.
-
-        Raises:
-            CommError: If the message is not signed as it must be, or none at all.
-        """
+        """Return the next message that is complete; also after the connection has ended."""
         if len(self._input) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._input)

@@ -42,16 +42,7 @@ def take_warnings() -> list[str]:
 def set_up_rank(
     place: Place, environment: MutableMapping[str, str], devices: Path = _DEVICES
 ) -> str | None:
-    """Set the variables of TensorFlow that are not set yet, in the environment. Local.
-
-    Args:
-        place: Of this rank among those that were started with it.
-        environment: Is changed.
-        devices: Folder in which the driver shows GPUs.
-
-    Returns:
-        What to warn of, if there are fewer GPUs than ranks.
-    """
+    """Set the variables of TensorFlow that are not set yet; return what to warn of. Local."""
     stated_gpus, stated_threads = devices_of_a_rank(environment)
     threads = stated_threads or _fair_threads(place, environment)
     if threads is not None:
@@ -91,9 +82,10 @@ def _take_gpu(place: Place, environment: MutableMapping[str, str], devices: Path
         return None
     if len(gpus) < place.local_size:
         environment.update(dict.fromkeys(_LISTS, "-1"))
+        found = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
         return (
-            f"Only {len(gpus)} GPUs for {place.local_size} ranks of this host: all of them run on "
-            "CPUs. Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0."
+            f"Only {found} for {place.local_size} ranks of this host: all of them run on CPUs. "
+            "Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0."
         )
     own = gpus[place.local_rank]
     environment.update({name: own for name in _LISTS if name in environment} or {_LISTS[0]: own})
