@@ -36,6 +36,7 @@ class Guest:
         self._appointment = appointment
         self._stream: Stream | None = None
         self._secret = b""
+        self._has_host_joined = False
         self.loss: Loss | None = None
         self.last_words: Message | None = None
 
@@ -68,6 +69,8 @@ class Guest:
                 self._next(self._stream)
             except CommError:
                 return None if has_joined() else self.loss
+            if self._has_host_joined and not self._stream.is_open:
+                return None  # whoever joins now, notices by itself who has ended
         self._stream.send(self.last_words or {"joined": True})
         send_rest([self._stream])
         self._stream.close()
@@ -128,6 +131,8 @@ class Guest:
         """Return a message of rank 0, after some waiting; raise what it says is lost."""
         _wait_for(stream)
         message = stream.take()
+        if message is not None and "joined" in message:
+            self._has_host_joined = True
         if message is not None and "refused" in message:
             raise ValueError(f"this process cannot join: {message['refused']}.")
         if message is not None and "lost" in message:
@@ -137,7 +142,7 @@ class Guest:
                 bool(message["is_late"]),
                 bool(message["is_orderly"]),
             )
-        elif message is None and not stream.is_open:
+        elif message is None and not stream.is_open and not self._has_host_joined:
             self.loss = Loss(
                 0, "rank 0 has ended before all ranks had joined the job. See its output."
             )

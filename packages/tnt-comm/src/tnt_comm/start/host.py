@@ -79,12 +79,17 @@ class Host:
 
     def watch(self, has_joined: Callable[[], bool]) -> Loss | None:
         """Pass on who has ended or failed, until all others have joined."""
+        is_told = False
         while self.loss is None and not all(each.has_joined for each in self._others.values()):
             self._serve()
+            if has_joined() and not is_told:
+                is_told = True
+                self._send({"joined": True})
             if self.last_words is not None:
                 self.loss = loss_in(0, self.last_words)
         if self.loss is not None:
             self._tell(self.loss)
+        self.close()
         return None if has_joined() else self.loss
 
     def fail(self, text: str) -> None:
@@ -207,10 +212,14 @@ class Host:
 
     def _tell(self, loss: Loss) -> None:
         """Tell all others that are there still."""
-        for visitor in self._others.values():
-            if visitor.stream.is_open and not visitor.has_joined and visitor.rank != loss.rank:
-                visitor.stream.send(message_of(loss))
+        self._send(message_of(loss), but=loss.rank)
         send_rest(visitor.stream for visitor in self._others.values())
+
+    def _send(self, message: Message, but: int = 0) -> None:
+        """Send a message to all others that have not joined."""
+        for rank, visitor in self._others.items():
+            if visitor.stream.is_open and not visitor.has_joined and rank != but:
+                visitor.stream.send(message)
 
     def _close_listener(self) -> None:
         if self._listener is not None:
