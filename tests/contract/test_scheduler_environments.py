@@ -10,6 +10,8 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
+import tarantella
+import tnt_keras
 from tnt_comm.start.place import advice, find_place
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.allocation import find_allocation
@@ -88,3 +90,10 @@ def test_a_launcher_among_others_is_refused(record):
     """None was recorded of srun with one task on each node, where they meet."""
     with pytest.raises(LaunchError, match="each of which would start a job of its own"):
         in_surroundings(LaunchSpec(("a.py",)), record["variables"], read_hosts)
+
+
+@pytest.mark.parametrize("package", [tarantella, tnt_keras], ids=["tarantella", "tnt_keras"])
+def test_packages_look_for_a_place_where_there_is_one(package):
+    """They do so when they are imported, and only with one of these variables."""
+    records = [record["variables"].keys() for record in RIGHT if "place" in record]
+    assert all(not names.isdisjoint(package._MARKS) for names in records)

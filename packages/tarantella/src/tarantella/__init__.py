@@ -1,8 +1,8 @@
 """Synchronous data-parallel training of Keras models: `import tarantella as tnt`.
 
 The names of this package are those of tnt-keras, with tnt-comm as `tnt.comm`, and `launch` of
-tnt-launch. A script that `python` alone starts is a world of one rank; the launcher, `srun`, MPIs and
-`torchrun` start several.
+tnt-launch. A script is one of several ranks if the launcher, `srun`, an MPI or torchrun has started
+it several times; else a world of one.
 
 Importing loads nothing but the names, and on a rank what tells of its errors: a part is imported
 when one of its names is used first.

@@ -1,5 +1,7 @@
 """The job this process belongs to: start, end, and who is who."""
 
+import contextlib
+
 from tnt_comm import _core
 from tnt_comm.start import join
 from tnt_comm.timeline import keeper
@@ -33,10 +35,8 @@ def init(timeout_s: float | None = None) -> None:
     """
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"`timeout_s` must be greater than 0. Received: {timeout_s!r}.")
-    if not _core.is_initialized():
-        with join.joining():
-            _core.init(timeout_s)
-    _core.init(timeout_s)
+    with contextlib.nullcontext() if _core.is_initialized() else join.joining():
+        _core.init(timeout_s)
 
 
 def finalize() -> None:

@@ -1,9 +1,8 @@
-"""Where the processes of a start meet, and by what they trust each other: one way for each starter."""
+"""Where processes of a start meet, and by what they trust each other: a way for each starter."""
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import socket
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from tnt_comm.start.pmi1 import Pmi1
 from tnt_comm.start.pmix import Pmix
 from tnt_comm.start.settings import Settings
 from tnt_comm.start.slurm import addresses_of_node, first_node
-from tnt_comm.start.trust import SameUser, SharedSecret, Trust
+from tnt_comm.start.trust import SameUser, SharedSecret, Trust, derived
 
 
 class ProcessManager(Protocol):
@@ -42,11 +41,7 @@ class ProcessManager(Protocol):
 def manager_of(
     place: Place, settings: Settings, environment: Mapping[str, str]
 ) -> ProcessManager | None:
-    """Return the process manager of a place, if processes need one to meet. Local.
-
-    Raises:
-        CommError: If it cannot be reached.
-    """
+    """Return the process manager of a place, if processes need one to meet. Local."""
     if place.starter == "pmi":
         descriptor = environment.get("PMI_FD", "")
         if not descriptor.isdecimal():
@@ -67,11 +62,7 @@ def appointment_of(
     settings: Settings,
     environment: Mapping[str, str],
 ) -> Appointment:
-    """Return where and how the processes of a start meet. Collective where there is a manager.
-
-    Raises:
-        CommError: If they cannot know each other.
-    """
+    """Return where and how the processes of a start meet. Collective where there is a manager."""
     if manager is not None:
         endpoint, trust = _by_manager(place, manager)
     elif place.is_on_one_host and place.job:
@@ -120,8 +111,8 @@ def _hosts_of_first(place: Place, environment: Mapping[str, str]) -> tuple[str, 
 
 def _trust(place: Place, settings: Settings) -> Trust:
     """Return the private channel that all hosts have."""
-    if settings.secret:
-        return SharedSecret(settings.secret)
-    if place.starter == "slurm" and munge.is_there():
-        return munge.Munge(f"{place.job} {os.geteuid()}")
-    return SharedSecret(home_secret())
+    if place.starter == "slurm" and not settings.secret and munge.is_there():
+        return munge.Munge(place.job)
+    # Another job of this user may listen at a port that both try.
+    secret = settings.secret or home_secret()
+    return SharedSecret(derived(secret.encode(), f"{place.starter} {place.job}"))

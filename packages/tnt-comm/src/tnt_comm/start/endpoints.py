@@ -29,11 +29,7 @@ class LocalEndpoint:
     name: str
 
     def listen(self) -> socket.socket:
-        """Listen there.
-
-        Raises:
-            CommError: If another process does.
-        """
+        """Listen there."""
         listener = socket.socket(socket.AF_UNIX)
         try:
             listener.bind(self.name)
@@ -67,11 +63,7 @@ class NetworkEndpoint:
     ports: tuple[int, ...]
 
     def listen(self) -> socket.socket:
-        """Listen on all interfaces, at the first port that is free.
-
-        Raises:
-            CommError: If none is.
-        """
+        """Listen on all interfaces, at the first port that is free."""
         for port in self.ports:
             with contextlib.suppress(OSError):
                 return listen_at(port)

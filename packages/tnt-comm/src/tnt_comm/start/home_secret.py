@@ -1,4 +1,4 @@
-"""The secret in the user's home, where hosts share that and nothing else; as the launcher has it."""
+"""The secret in the user's home, where hosts share that and nothing else; the launcher's, too."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ _LEAST_CHARACTERS = 16
 
 
 def home_secret() -> str:
-    """Return the secret in `~/.config/tarantella/secret`, which is made if there is none. Local.
-
-    Raises:
-        CommError: If it cannot be made or read, or others may read it.
-    """
+    """Return the secret in `~/.config/tarantella/secret`, which is made if there is none. Local."""
     path = _path()
     try:
         _make(path)

@@ -16,7 +16,9 @@ from tnt_comm import _core
 from tnt_comm.errors import CommError
 from tnt_comm.start.channels import ProcessManager, appointment_of, manager_of
 from tnt_comm.start.endpoints import reserve_port
-from tnt_comm.start.meeting import Assignment, Wait, open_meeting
+from tnt_comm.start.guest import Guest
+from tnt_comm.start.host import Host
+from tnt_comm.start.meeting import Appointment, Assignment, Meeting, Wait
 from tnt_comm.start.place import Place, advice, find_place
 from tnt_comm.start.settings import Settings, read_settings
 from tnt_comm.start.vigil import Vigil
@@ -84,7 +86,7 @@ class _Start:
         if place.starter == "pmi":
             manager_of(place, settings, os.environ)
         if place.starter == "slurm":
-            open_meeting(appointment_of(place, None, settings, os.environ)).fail(text)
+            _open_meeting(appointment_of(place, None, settings, os.environ)).fail(text)
 
     def _meet_others(self, place: Place) -> None:
         settings = read_settings(os.environ)
@@ -92,7 +94,7 @@ class _Start:
         self._has_tried = True
         self._manager = manager_of(place, settings, os.environ)
         appointment = appointment_of(place, self._manager, settings, os.environ)
-        meeting = open_meeting(
+        meeting = _open_meeting(
             replace(appointment, rendezvous=lambda address: self._reserve(address, settings))
         )
         os.register_at_fork(after_in_child=meeting.close)
@@ -124,12 +126,7 @@ _start = _Start()
 
 
 def meet() -> None:
-    """Make sure that the variables `TNT_*` say who this process is. The first time collective.
-
-    Raises:
-        ValueError: If the environment is not clear about that.
-        CommError: If the others of its start cannot be met.
-    """
+    """Make sure that the variables `TNT_*` say who this process is. The first time collective."""
     _start.meet()
 
 
@@ -139,11 +136,7 @@ def has_met() -> bool:
 
 
 def joining() -> contextlib.AbstractContextManager[None]:
-    """Return a context in which the job is joined. It meets the others first.
-
-    Raises:
-        CommError: If a process has ended or failed before all have joined; in the context, too.
-    """
+    """Return a context in which the job is joined. It meets the others first."""
     return _start.joining()
 
 
@@ -153,11 +146,7 @@ def tell_failure(text: str) -> None:
 
 
 def current_place() -> Place | None:
-    """Return the place that this process has among those that were started with it. Local.
-
-    Raises:
-        ValueError: If the environment is not clear about that.
-    """
+    """Return the place that this process has among those that were started with it. Local."""
     # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
     # of its own.
     is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)
@@ -180,6 +169,11 @@ def rank_and_size() -> tuple[int, int]:
         return _core.get_rank(), _core.get_size()
     place = current_place()
     return (0, 1) if place is None else (place.rank, place.size)
+
+
+def _open_meeting(appointment: Appointment) -> Meeting:
+    """Listen, as rank 0; others connect when they meet."""
+    return Host(appointment) if appointment.rank == 0 else Guest(appointment)
 
 
 def _advise() -> None:

@@ -21,9 +21,7 @@ class RankPlace(NamedTuple):
 def number_ranks(hosts: Mapping[int, str]) -> dict[int, RankPlace]:
     """Return the place of each process, by the number that its starter gave it. Pure.
 
-    Args:
-        hosts: The host of each process. Hosts follow each other as their first processes do, so
-            that process 0 is rank 0.
+    Hosts follow each other as their first processes do, so that process 0 is rank 0.
     """
     of_host: dict[str, list[int]] = {}
     for number in sorted(hosts):

@@ -14,24 +14,16 @@ _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a process stands among those that were started with it; all numbers start at 0.
+    """Where a process stands among those that were started with it; all numbers start at 0."""
 
-    Attributes:
-        starter: What has started it: `slurm`, `open mpi`, `pmi` or `torchrun`.
-        rank: Its number. Those of a host are consecutive where the environment tells their number.
-        size: Number of processes.
-        local_rank: Its number on its host.
-        local_size: Number of processes on its host.
-        num_nodes: Number of hosts.
-        job: What tells this start from all others on the hosts, where the environment says so.
-    """
-
-    starter: str
+    starter: str  # what has started it: `slurm`, `open mpi`, `pmi` or `torchrun`
+    # its number. Those of a host are consecutive where the environment tells their number
     rank: int
-    size: int
-    local_rank: int | None = None
-    local_size: int | None = None
-    num_nodes: int | None = None
+    size: int  # number of processes
+    local_rank: int | None = None  # its number on its host
+    local_size: int | None = None  # number of processes on its host
+    num_nodes: int | None = None  # number of hosts
+    # what tells this start from all others on the hosts, where the environment says so
     job: str = ""
 
     @property
@@ -43,15 +35,9 @@ class Place:
 def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place | None:
     """Return the place of a process among others that were started with it. Pure.
 
-    Args:
-        environment: Its variables.
-        is_typed: Whether its command was typed into a shell, which has the variables of a task.
-
-    Returns:
-        None for the ranks of the launcher, which need no other place, and for a process of its own.
-
-    Raises:
-        ValueError: If variables are set in part, malformed, or contradict each other.
+    None for the ranks of the launcher, which need no other place, and for a process of its own. A
+    ValueError names variables that are set in part, malformed, or contradict each other. `is_typed`
+    says that the command was typed into a shell, which may have the variables of a task.
     """
     if {"TNT_RANK", "TNT_SIZE"} & environment.keys():
         return None
@@ -72,7 +58,7 @@ def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place 
 
 
 def advice(environment: Mapping[str, str]) -> str | None:
-    """Return what to tell the user of a process that has no place, though its job has several. Pure.
+    """Return what to tell the user of a process without a place in a job of several. Pure.
 
     A batch script or a shell in an allocation is none of the job's tasks, whatever their number.
     """

@@ -1,30 +1,26 @@
-"""PMI-1, the wire protocol of process managers such as Hydra (MPICH, Intel MPI, MVAPICH) and Flux."""
+"""PMI-1, the wire protocol of process managers such as Hydra (MPICH, Intel MPI) and Flux."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 from tnt_comm.errors import CommError, CommTimeoutError
 
 _MOST_BYTES = 4096  # of a line
 _KEY = "tarantella"
+_MPI = re.compile(r"/\S*/libmpi(?:ch)?\.so\S*")
 
 
 class Pmi1:
-    """A connection to the process manager, which ends all processes if this one does not say goodbye."""
+    """A connection to the process manager, which ends all if this process says no goodbye."""
 
     def __init__(self, descriptor: int, timeout_s: float) -> None:
-        """Say that this process is there.
-
-        Args:
-            descriptor: Of the connection, which is used without being taken over: an MPI may need it.
-            timeout_s: Longest wait for an answer.
-
-        Raises:
-            CommError: If there is no process manager at the other end.
-        """
+        """Say that this process is there."""
         self._timeout_s = timeout_s
         try:
             self._socket = socket.socket(fileno=os.dup(descriptor))
@@ -46,7 +42,8 @@ class Pmi1:
 
     def close(self) -> None:
         """Say goodbye: that this process ends is no failure."""
-        self._ask("finalize")
+        if not _has_mpi():  # which says goodbye itself, and needs the manager until then
+            self._ask("finalize")
         self._socket.close()
 
     def _ask(self, command: str, **words: str) -> Mapping[str, str]:
@@ -79,3 +76,13 @@ class Pmi1:
                 raise CommError("the process manager has gone, or speaks another protocol")
             line += byte
         return line.decode(errors="replace").strip()
+
+
+def _has_mpi() -> bool:
+    """Return whether the program has started an MPI as well, through mpi4py for example."""
+    for path in set(_MPI.findall(Path("/proc/self/maps").read_text())):
+        is_initialized = ctypes.c_int()
+        ctypes.CDLL(path).MPI_Initialized(ctypes.byref(is_initialized))
+        if is_initialized.value:
+            return True
+    return False

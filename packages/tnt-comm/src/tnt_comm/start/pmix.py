@@ -31,15 +31,7 @@ class Pmix:
     """The library, which tells the process manager that this process is there."""
 
     def __init__(self, environment: Mapping[str, str], timeout_s: float) -> None:
-        """Find the library and start it.
-
-        Args:
-            environment: Says where it may be.
-            timeout_s: Longest wait for others.
-
-        Raises:
-            CommError: If there is none, or it finds no process manager.
-        """
+        """Find the library and start it."""
         self._timeout_s = timeout_s
         self._library = _open(environment)
         self._process = _Process()
@@ -98,7 +90,7 @@ def _open(environment: Mapping[str, str]) -> ctypes.CDLL:
 
 
 def _places(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield where the library of the very process manager may be, then where the loader finds one."""
+    """Yield where the library of the process manager itself may be, then that of the loader."""
     # Of another version, it prints errors.
     for name, inside in (("PMIX_PREFIX", "lib"), ("OMPI_LIBDIR_LOC", "")):
         if environment.get(name):

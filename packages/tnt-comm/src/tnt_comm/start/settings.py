@@ -1,4 +1,4 @@
-"""The variables `TNT_*` that matter before ranks have met; C++ reads all, and refuses wrong ones."""
+"""The variables `TNT_*` that matter before ranks meet; C++ reads all, and refuses wrong ones."""
 
 from __future__ import annotations
 
@@ -12,21 +12,13 @@ _QUIET = ("ERROR",)
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user says about the start.
+    """What a user says about the start."""
 
-    Attributes:
-        timeout_s: Longest wait for other ranks.
-        report_s: Until a wait for other ranks is told.
-        secret: By which ranks know each other, if the user has given one.
-        transport: How ranks are to exchange data.
-        shows_warnings: Whether they are wanted.
-    """
-
-    timeout_s: float
-    report_s: float
-    secret: str
-    transport: str
-    shows_warnings: bool
+    timeout_s: float  # longest wait for other ranks
+    report_s: float  # until a wait for other ranks is told
+    secret: str  # by which ranks know each other, if the user has given one
+    transport: str  # how ranks are to exchange data
+    shows_warnings: bool  # whether they are wanted
 
 
 def read_settings(environment: Mapping[str, str]) -> Settings:

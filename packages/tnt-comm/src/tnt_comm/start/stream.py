@@ -66,7 +66,7 @@ class Stream:
         self.flush()
 
     def flush(self) -> None:
-        """Send what can be sent at once. Receives nothing, so that a selector tells of all input."""
+        """Send what can be sent at once; receive nothing, so that a selector tells of input."""
         with contextlib.suppress(BlockingIOError):
             while self.has_output:
                 del self._output[: self._attempt(lambda: self._socket.send(self._output))]
@@ -82,11 +82,7 @@ class Stream:
                     self._input += received
 
     def take(self) -> Message | None:
-        """Return the next message that is complete; also after the connection has ended.
-
-        Raises:
-            CommError: If the message is not signed as it must be, or none at all.
-        """
+        """Return the next message that is complete; also after the connection has ended."""
         if len(self._input) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._input)

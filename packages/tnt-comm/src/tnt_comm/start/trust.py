@@ -35,21 +35,13 @@ class Trust(Protocol):
     """What makes processes of one start know each other."""
 
     def check(self, connection: socket.socket) -> None:
-        """Refuse an end of a connection by what the kernel says of it.
-
-        Raises:
-            StrangerError: If it is not trusted.
-        """
+        """Refuse an end of a connection by what the kernel says of it."""
 
     def invitation(self) -> Mapping[str, str]:
         """Return what rank 0 adds to a challenge."""
 
     def secret(self, challenge: Message) -> bytes:
-        """Return the secret: of rank 0 for an empty challenge, else as another process has it.
-
-        Raises:
-            StrangerError: If the challenge is not from rank 0 of this start.
-        """
+        """Return the secret: of rank 0 for an empty challenge, else as another process has it."""
 
 
 class SharedSecret:
@@ -102,11 +94,7 @@ class Greeting:
         stream.send({"is": _PROTOCOL, "number": self._number.hex(), **trust.invitation()})
 
     def advance(self) -> bool:
-        """Return whether the other end is trusted from now on.
-
-        Raises:
-            CommError: If it is none of this start.
-        """
+        """Return whether the other end is trusted from now on."""
         answer = self._stream.take()
         if answer is None:
             return False
@@ -129,11 +117,7 @@ class Introduction:
         self.secret = b""  # as soon as it is known
 
     def advance(self) -> bool:
-        """Return whether rank 0 is trusted from now on, and trusts.
-
-        Raises:
-            CommError: If it is not rank 0 of this start, or refuses.
-        """
+        """Return whether rank 0 is trusted from now on, and trusts."""
         message = self._stream.take()
         if message is None:
             return False

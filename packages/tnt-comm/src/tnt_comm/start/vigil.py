@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from tnt_comm import _core
 from tnt_comm.start.meeting import Loss, Meeting, last_words
 
 _GRACE_S = 3.0  # in which the main thread may come to its end by itself
@@ -26,6 +25,7 @@ class Vigil:
         self._meeting, self._rank = meeting, rank
         self._loss: Loss | None = None
         self._is_joining = False
+        self._has_joined = False
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tnt-vigil", daemon=True)
         self._thread.start()
@@ -38,6 +38,7 @@ class Vigil:
             if self._loss is not None:
                 raise self._loss.error()
             yield
+            self._has_joined = True
         except KeyboardInterrupt:
             if self._loss is not None:
                 raise self._loss.error() from None
@@ -47,20 +48,21 @@ class Vigil:
 
     def end(self, text: str = "") -> None:
         """Tell the others that this process ends: because of a failure, or having done its work."""
-        told = text or f"rank {self._rank} has ended without joining the job."
-        self._meeting.last_words = last_words(told, is_orderly=not text)
+        if text or not self._has_joined:
+            told = text or f"rank {self._rank} has ended without joining the job."
+            self._meeting.last_words = last_words(told, is_orderly=not text)
         self._is_over.set()
         self._thread.join(_LAST_WORDS_S)
 
     def _watch(self) -> None:
-        self._loss = self._meeting.watch(_core.is_initialized)
+        self._loss = self._meeting.watch(lambda: self._has_joined)
         if self._loss is None or self._is_over.is_set():
             return
         if self._is_joining:
             _thread.interrupt_main()
         elif self._loss.is_orderly:
             return
-        if not self._is_over.wait(_GRACE_S) and not _core.is_initialized():
+        if not self._is_over.wait(_GRACE_S) and not self._has_joined:
             self._end_process(self._loss)
 
     def _end_process(self, loss: Loss) -> None:

@@ -1,7 +1,7 @@
 """Threads and GPU of a rank that `srun`, an MPI or torchrun has started, as the launcher sets them.
 
-TensorFlow reads these variables when it is used first, not when it is imported: so they are set when
-this package is imported, and nobody is asked for them.
+TensorFlow reads these variables when it is used first, not when it is imported: so they are set
+when this package is imported, and no other rank is asked.
 """
 
 from __future__ import annotations
@@ -42,16 +42,7 @@ def take_warnings() -> list[str]:
 def set_up_rank(
     place: Place, environment: MutableMapping[str, str], devices: Path = _DEVICES
 ) -> str | None:
-    """Set the variables of TensorFlow that are not set yet, in the environment. Local.
-
-    Args:
-        place: Of this rank among those that were started with it.
-        environment: Is changed.
-        devices: Folder in which the driver shows GPUs.
-
-    Returns:
-        What to warn of, if there are fewer GPUs than ranks.
-    """
+    """Set the variables of TensorFlow that are not set yet; return what to warn of. Local."""
     stated_gpus, stated_threads = devices_of_a_rank(environment)
     threads = stated_threads or _fair_threads(place, environment)
     if threads is not None:
@@ -67,7 +58,7 @@ def set_up_rank(
 
 
 def _fair_threads(place: Place, environment: MutableMapping[str, str]) -> int | None:
-    """Return how many threads have a CPU each; None, TensorFlow's choice, for one rank of a host."""
+    """Return how many threads have a CPU each; None, TensorFlow's choice, for one rank alone."""
     if place.local_size in (None, 1):
         return None
     # A rank may be bound to CPUs of its own, or of its part of the host; or share all that the job
@@ -91,9 +82,10 @@ def _take_gpu(place: Place, environment: MutableMapping[str, str], devices: Path
         return None
     if len(gpus) < place.local_size:
         environment.update(dict.fromkeys(_LISTS, "-1"))
+        found = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
         return (
-            f"Only {len(gpus)} GPUs for {place.local_size} ranks of this host: all of them run on "
-            "CPUs. Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0."
+            f"Only {found} for {place.local_size} ranks of this host: all of them run on CPUs. "
+            "Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0."
         )
     own = gpus[place.local_rank]
     environment.update({name: own for name in _LISTS if name in environment} or {_LISTS[0]: own})

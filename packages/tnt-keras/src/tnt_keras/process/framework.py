@@ -63,7 +63,7 @@ def _check_one_gpu() -> None:
     count = len(tf.config.list_physical_devices("GPU"))
     if count > 1:
         logger.warning(
-            "TensorFlow sees %d GPUs, and so do the other ranks of this host: they take turns on the "
+            "TensorFlow sees %d GPUs, as it does in the other ranks of this host, and all take the "
             "first. Import tarantella before anything else of the script uses TensorFlow.",
             count,
         )

@@ -1,0 +1,161 @@
+"""A process that connects to rank 0 of its start."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import time
+from collections.abc import Callable
+
+from tnt_comm.errors import CommError
+from tnt_comm.start.meeting import (
+    LINGER_S,
+    LOOK_S,
+    PROOF_S,
+    Appointment,
+    Assignment,
+    Clock,
+    Loss,
+    Wait,
+    last_words,
+    loss_of,
+    send_rest,
+)
+from tnt_comm.start.numbering import RankPlace, this_host
+from tnt_comm.start.stream import Message, Stream
+from tnt_comm.start.trust import Introduction, StrangerError, derived
+
+_RETRY_S = (0.05, 0.4)  # between two attempts to reach rank 0: at first, and at most
+
+
+class Guest:
+    """Another process than rank 0."""
+
+    def __init__(self, appointment: Appointment) -> None:
+        self._appointment = appointment
+        self._stream: Stream | None = None
+        self._secret = b""
+        self._has_host_joined = False
+        self.loss: Loss | None = None
+        self.last_words: Message | None = None
+
+    def meet(self, wait: Wait) -> Assignment:
+        """Find rank 0, and wait for a place."""
+        own = self._appointment.rank
+        clock = Clock(wait, own)
+        self._stream = self._connect(clock)
+        try:
+            self._stream.send(self._report())
+            while (message := self._next(self._stream)) is None:
+                clock.look("others, as rank 0 does")
+        except BaseException as error:
+            if self.loss is None:
+                self.fail(loss_of(own, error).text)
+            raise
+        job_id = str(message["job_id"])
+        return Assignment(
+            place=RankPlace(*message["place"]),
+            job_id=job_id,
+            secret=derived(self._secret, job_id),
+            rendezvous=str(message["rendezvous"]),
+        )
+
+    def watch(self, has_joined: Callable[[], bool]) -> Loss | None:
+        """Tell rank 0 when this process has joined; until then hear of those that have not."""
+        assert self._stream is not None
+        while not has_joined() and self.last_words is None:
+            try:
+                self._next(self._stream)
+            except CommError:
+                return None if has_joined() else self.loss
+            if self._has_host_joined and not self._stream.is_open:
+                return None  # whoever joins now, notices by itself who has ended
+        self._stream.send(self.last_words or {"joined": True})
+        send_rest([self._stream])
+        self._stream.close()
+        return None
+
+    def fail(self, text: str) -> None:
+        """Tell rank 0, which tells the others."""
+        with contextlib.suppress(CommError):
+            if self._stream is None:
+                patience = Wait(LINGER_S, LINGER_S, lambda _: None)
+                self._stream = self._connect(Clock(patience, self._appointment.rank))
+                self._stream.send(self._report())
+            self._stream.send(last_words(text))
+            send_rest([self._stream])
+
+    def close(self) -> None:
+        """Close the socket."""
+        if self._stream is not None:
+            self._stream.close()
+
+    def _report(self) -> Message:
+        return {
+            "rank": self._appointment.rank,
+            "size": self._appointment.size,
+            "host": this_host(),
+        }
+
+    def _connect(self, clock: Clock) -> Stream:
+        """Return a connection to rank 0, which is trusted; knocks until it is there."""
+        pause, longest = _RETRY_S
+        reasons: dict[str, None] = {}  # in order, each once
+        while True:
+            for connection in self._appointment.endpoint.connections():
+                try:
+                    return self._introduced(connection)
+                except StrangerError as error:
+                    reasons[str(error)] = None
+                    connection.close()
+            why = f" ({'; '.join(reasons)})" if reasons else ""
+            clock.look(f"{self._appointment.endpoint}{why}")
+            time.sleep(pause)
+            pause = min(2 * pause, longest)
+
+    def _introduced(self, connection: socket.socket) -> Stream:
+        trust = self._appointment.trust
+        trust.check(connection)
+        stream = Stream(connection)
+        introduction = Introduction(stream, trust)
+        end = time.monotonic() + PROOF_S
+        while not introduction.advance():
+            if not stream.is_open or time.monotonic() > end:
+                raise StrangerError("what listens there does not answer as a rank")
+            _wait_for(stream)
+        self._secret = introduction.secret
+        return stream
+
+    def _next(self, stream: Stream) -> Message | None:
+        """Return a message of rank 0, after some waiting; raise what it says is lost."""
+        _wait_for(stream)
+        message = stream.take()
+        if message is not None and "joined" in message:
+            self._has_host_joined = True
+        if message is not None and "refused" in message:
+            raise ValueError(f"this process cannot join: {message['refused']}.")
+        if message is not None and "lost" in message:
+            self.loss = Loss(
+                message["lost"],
+                str(message["text"]),
+                bool(message["is_late"]),
+                bool(message["is_orderly"]),
+            )
+        elif message is None and not stream.is_open and not self._has_host_joined:
+            self.loss = Loss(
+                0, "rank 0 has ended before all ranks had joined the job. See its output."
+            )
+        if self.loss is not None:
+            raise self.loss.error()
+        return message
+
+
+def _wait_for(stream: Stream) -> None:
+    """Let a connection go on, and wait for a moment until it can."""
+    with selectors.DefaultSelector() as selector:
+        if stream.is_open:
+            selector.register(stream, selectors.EVENT_READ)
+            selector.select(LOOK_S)
+    stream.flush()
+    stream.receive()

