@@ -24,7 +24,6 @@ def slow_line(backup, *options):
     return f"tarantella {' '.join(options)} {OPTIONS} -- {SCRIPT} {step_s} {backup}"
 
 
-@pytest.mark.thorough
 def test_a_preempted_job_saves_is_requeued_and_goes_on(slurm, tmp_path):
     job = slurm.sbatch(slow_line(tmp_path / "backup", "--requeue"), *ON_BOTH)
     job.wait_for_output("step 1\n")
@@ -35,6 +34,7 @@ def test_a_preempted_job_saves_is_requeued_and_goes_on(slurm, tmp_path):
     assert_trained(job.output, NODES)
 
 
+@pytest.mark.thorough
 def test_a_fit_that_is_preempted_ends_with_the_bits_of_an_undisturbed_one(slurm, tmp_path):
     training = "tests/schedulers/scripts/fit_with_backups.py"
     step_s = "$((SLURM_RESTART_COUNT ? 0 : 1))"
