@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 
 from tnt_comm.errors import CommError
+from tnt_comm.start.host import Host
 from tnt_comm.start.meeting import (
     LINGER_S,
     LOOK_S,
@@ -44,14 +45,13 @@ class Guest:
         """Find rank 0, and wait for a place."""
         own = self._appointment.rank
         clock = Clock(wait, own)
-        self._stream = self._connect(clock)
         try:
+            self._stream = self._connect(clock)
             self._stream.send(self._report())
             while (message := self._next(self._stream)) is None:
                 clock.look("others, as rank 0 does")
         except BaseException as error:
-            if self.loss is None:
-                self.fail(loss_of(own, error).text)
+            self._tell(loss_of(own, error))
             raise
         job_id = str(message["job_id"])
         return Assignment(
@@ -90,6 +90,15 @@ class Guest:
         """Close the socket."""
         if self._stream is not None:
             self._stream.close()
+
+    def _tell(self, loss: Loss) -> None:
+        """Tell the others what they do not know yet."""
+        if loss.rank == 0 and self._stream is None:
+            # It has never come, and its host is this one. The others knock there.
+            with contextlib.suppress(CommError):
+                Host(self._appointment).fail(loss.text)
+        elif self.loss is None and not loss.is_late:
+            self.fail(loss.text)
 
     def _report(self) -> Message:
         return {

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tnt_comm.errors import CommError
+from tnt_comm.errors import CommError, PeerLostError
 from tnt_comm.start.meeting import (
     LINGER_S,
     LOOK_S,
@@ -69,10 +69,11 @@ class Host:
                     raise self.loss.error()
                 clock.look(self._missing())
         except BaseException as error:
-            if self.loss is None:
-                self._tell(loss_of(0, error))
+            loss = self.loss or loss_of(0, error)
+            if isinstance(error, PeerLostError):
+                self._tell_late_ones(loss)
             else:
-                self._tell_late_ones(self.loss)
+                self._tell(loss)
             raise
         self._close_listener()
         return self._assign()

@@ -19,6 +19,7 @@ from tnt_comm.start.endpoints import reserve_port
 from tnt_comm.start.guest import Guest
 from tnt_comm.start.host import Host
 from tnt_comm.start.meeting import Appointment, Assignment, Meeting, Wait
+from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.place import Place, advice, find_place
 from tnt_comm.start.settings import Settings, read_settings
 from tnt_comm.start.vigil import Vigil
@@ -98,7 +99,12 @@ class _Start:
             replace(appointment, rendezvous=lambda address: self._reserve(address, settings))
         )
         os.register_at_fork(after_in_child=meeting.close)
-        wait = Wait(settings.timeout_s, settings.report_s, _warner(place.rank, settings))
+        wait = Wait(
+            settings.timeout_s,
+            settings.report_s,
+            _warner(place.rank, settings),
+            Neighbours(place, os.environ).ended,
+        )
         assignment = meeting.meet(wait)
         os.environ.update(_variables(assignment, settings))
         self._vigil = Vigil(meeting, assignment.place.rank)

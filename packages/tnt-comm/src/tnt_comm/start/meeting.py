@@ -36,6 +36,7 @@ class Wait:
     timeout_s: float  # until it has failed
     report_s: float  # until a warning
     warn: Callable[[str], None]  # shows one
+    ended: Callable[[], Loss | None] = lambda: None  # a process that has, and will not come
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,9 @@ class Clock:
 
     def look(self, awaited: str) -> None:
         """Warn once of a long wait, and end one that is too long."""
+        loss = self._wait.ended()
+        if loss is not None:
+            raise loss.error()
         waited_s = time.monotonic() - self._begin
         said = f"rank {self._rank} has waited {waited_s:.0f} s for {awaited}"
         if waited_s > self._wait.timeout_s:
@@ -125,6 +129,9 @@ def last_words(text: str, *, is_orderly: bool = False) -> Message:
 
 def loss_of(rank: int, error: BaseException) -> Loss:
     """Return what others are told of an error that ends this process. Pure."""
+    cause_rank = getattr(error, "cause_rank", None)
+    if cause_rank is not None:
+        return Loss(cause_rank, str(error))
     text = f"rank {rank}: {error}" if isinstance(error, CommError) else f"rank {rank}: {error!r}"
     return Loss(rank, text, isinstance(error, CommTimeoutError))
 

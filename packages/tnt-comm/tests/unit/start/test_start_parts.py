@@ -4,6 +4,7 @@ import os
 import socket
 import stat
 import threading
+import time
 
 import pytest
 
@@ -11,7 +12,9 @@ from tnt_comm.errors import CommError
 from tnt_comm.start import munge
 from tnt_comm.start.endpoints import candidate_ports, listen_at, local_endpoint, reserve_port
 from tnt_comm.start.home_secret import home_secret
+from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.numbering import RankPlace, number_ranks
+from tnt_comm.start.place import Place
 from tnt_comm.start.settings import read_settings
 from tnt_comm.start.slurm import first_node, node_names
 from tnt_comm.start.stream import Stream
@@ -245,3 +248,36 @@ def test_a_secret_that_is_too_short_is_refused(home):
 @pytest.mark.parametrize(("text", "seconds"), [("5", 5.0), ("-1", 600.0), ("soon", 600.0)])
 def test_wrong_settings_are_left_to_be_refused_when_the_job_is_joined(text, seconds):
     assert read_settings({"TNT_TIMEOUT_S": text}).timeout_s == seconds
+
+
+def proc_with(folder, tasks, parent="slurmstepd"):
+    """A folder like /proc with a process for each task of a step, and the parent of this one."""
+    (folder / str(os.getppid())).mkdir()
+    (folder / str(os.getppid()) / "stat").write_text(f"7 ({parent}) S 1 7 7\n")
+    for task in tasks:
+        process = folder / str(900 + task)
+        process.mkdir()
+        text = f"A=b\0SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0SLURM_LOCALID={task}\0"
+        (process / "environ").write_bytes(text.encode())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("alive", "parent", "rank"),
+    [
+        ([0, 1, 2], "slurmstepd", None),
+        ([0, 2], "slurmstepd", 5),
+        ([0, 2], "bash", None),  # a container may hide the others
+    ],
+)
+def test_a_task_that_is_no_more_is_told_once_two_looks_agree(
+    alive, parent, rank, tmp_path, monkeypatch
+):
+    times = iter([0.0, 1.0, 5.0, 5.0, 5.5, 8.0, 8.0])
+    monkeypatch.setattr(time, "monotonic", lambda: next(times))
+    place = Place("slurm", rank=4, size=7, local_rank=0, local_size=3, num_nodes=2)
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+    neighbours = Neighbours(place, step, proc_with(tmp_path, alive, parent))
+    told = [neighbours.ended() for _ in range(4)]
+    assert told[:3] == [None] * 3
+    assert (told[3] and told[3].rank) == rank
