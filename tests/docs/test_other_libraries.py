@@ -37,7 +37,7 @@ def run_script(source, folder, *, num_ranks):
 
 
 def result_of(finished):
-    """The text and the numbers of the last line of the script's own."""
+    """Words and numbers of the line that a script prints at its end."""
     [line] = re.findall(r"^(?:loss|units|accuracy) .*$", finished.output, re.MULTILINE)
     return re.findall(r"[a-z]+", line), list(map(float, re.findall(r"[\d.]+", line)))
 
@@ -45,14 +45,15 @@ def result_of(finished):
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_script_of_the_page_has_the_serial_result_on_two_ranks(library, tmp_path):
     pytest.importorskip(LIBRARIES[library], reason=WITHOUT)
+    folders = tmp_path / "serial", tmp_path / "two"
     serial, two = (
-        run_script(script_of(library), tmp_path / f"{size}", num_ranks=size) for size in (1, 2)
+        run_script(script_of(library), folder, num_ranks=size)
+        for size, folder in enumerate(folders, 1)
     )
     words, numbers = result_of(serial)
     assert result_of(two) == (words, pytest.approx(numbers, rel=1e-3))
-    check = WRITTEN.get(library)
-    if check is not None:
-        check(tmp_path / "2")
+    if library in WRITTEN:
+        WRITTEN[library](*folders)
 
 
 def select(file, query):
@@ -60,37 +61,51 @@ def select(file, query):
         return connection.execute(query).fetchall()
 
 
-def one_run_of_mlflow(folder):
-    """With the metrics of each epoch, and the whole model."""
-    [(run, status)] = select(folder / "mlflow.db", "SELECT run_uuid, status FROM runs")
+def one_run_of_mlflow(serial, two):
+    """With the metrics of the serial one, checkpoints, and the whole model."""
+    [(run, status)] = select(two / "mlflow.db", "SELECT run_uuid, status FROM runs")
     assert status == "FINISHED"
-    logged = select(folder / "mlflow.db", "SELECT key, count(*) FROM metrics GROUP BY key")
-    assert dict(logged) == {"loss": 3, "val_loss": 3}
-    assert list(folder.glob("mlruns/**/model.keras"))
-    assert list(folder.glob(f"mlruns/**/{run}/**/latest_checkpoint.h5"))
+    query = "SELECT key, step, value FROM metrics"
+    expected, logged = (
+        {(key, step): value for key, step, value in select(folder / "mlflow.db", query)}
+        for folder in (serial, two)
+    )
+    assert {("loss", 2), ("val_loss", 2)} <= expected.keys()
+    assert logged == pytest.approx(expected, rel=1e-3)
+    assert list(two.glob("mlruns/**/model.keras"))
+    assert list(two.glob(f"mlruns/**/{run}/**/latest_checkpoint.h5"))
 
 
-def one_run_of_wandb(folder):
-    assert len(list(folder.glob("wandb/offline-run-*"))) == 1
-    assert {path.name for path in folder.glob("*.keras")} == {f"epoch_{i}.keras" for i in (1, 2, 3)}
+def one_run_of_wandb(serial, two):
+    for folder in (serial, two):
+        assert len(list(folder.glob("wandb/offline-run-*"))) == 1
+        models = {f"epoch_{epoch}.keras" for epoch in (1, 2, 3)}
+        assert {path.name for path in folder.glob("*.keras")} == models
 
 
-def trials_of_each_rank(folder):
+def the_same_trials_on_each_rank(_, two):
+    """Whose weights are in the folder of the master."""
     of_ranks = [
-        [path.read_text("utf-8") for path in sorted(folder.glob(f"tuning/rank_{rank}/*/*/*.json"))]
-        for rank in (0, 1)
+        {
+            path.parent.name: path.read_text("utf-8")
+            for path in two.glob(f"tuning/{rank}/*/*/trial.json")
+        }
+        for rank in ("rank_0", "rank_1")
     ]
-    assert len(of_ranks[0]) == len(of_ranks[1]) == 3
+    assert of_ranks[0] == of_ranks[1]
+    assert of_ranks[0].keys() == {"trial_0", "trial_1", "trial_2"}
+    weights = {path.parts[-4] for path in two.glob("tuning/*/*/*/*.weights.h5")}
+    assert weights == {"rank_0"}
 
 
-def one_study_of_optuna(folder):
-    assert select(folder / "study.db", "SELECT state FROM trials") == [("COMPLETE",)] * 3
+def one_study_of_optuna(_, two):
+    assert select(two / "study.db", "SELECT state FROM trials") == [("COMPLETE",)] * 3
 
 
 WRITTEN = {
     "mlflow": one_run_of_mlflow,
     "wandb": one_run_of_wandb,
-    "keras_tuner": trials_of_each_rank,
+    "keras_tuner": the_same_trials_on_each_rank,
     "optuna": one_study_of_optuna,
 }
 """What a library must have written; the others write nothing."""

@@ -1,4 +1,4 @@
-"""What a logger's package does in a `fit` by itself needs no other rank, and is told of if all do."""
+"""What a logger's package does in a `fit` by itself needs no other rank."""
 
 from __future__ import annotations
 
