@@ -268,6 +268,13 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
+def libraries(session: nox.Session) -> None:
+    """Run the scripts for MLflow, W&B, KerasTuner, Optuna and scikit-learn with these packages."""
+    install(session, PACKAGES, *requirements("test", "models", "libraries"))
+    session.run("pytest", "-q", "tests/docs/test_other_libraries.py", *session.posargs)
+
+
+@nox.session
 @nox.parametrize("benchmark", [nox.param(name, id=name) for name in BENCHMARKS])
 def bench(session: nox.Session, benchmark: str) -> None:
     """Run one benchmark, with options after `--`; peers are installed first."""

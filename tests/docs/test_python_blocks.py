@@ -13,9 +13,10 @@ PATTERNS = ["*.md", "docs/**/*.md", "packages/*/*.md", "models/**/*.md", "benchm
 
 RUN_ELSEWHERE = {
     "docs/explanation/summation_order.md": "tests/docs/test_summation_order.py",
+    "docs/howto/use_with_other_libraries.md": "tests/docs/test_other_libraries.py",
     "packages/tnt-data/README.md": "packages/tnt-data/tests/unit/test_readme.py",
 }
-"""Pages whose blocks another test runs, which looks at the results."""
+"""Pages whose blocks another test runs, or whose scripts, and looks at the results."""
 
 # Keras 3 hands variables to numpy in a way that numpy 2 warns about.
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -109,7 +110,7 @@ def test_a_page_that_is_run_elsewhere_is(page, test):
     assert page in BLOCKS
     source = (ROOT / test).read_text(encoding="utf-8")
     assert page.rpartition("/")[2] in source
-    assert "exec(" in source
+    assert "exec(" in source or "run_command(" in source
 
 
 def test_what_is_given_is_for_pages_with_blocks():

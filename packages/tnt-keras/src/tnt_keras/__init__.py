@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tnt_keras.api.former_options import ProbeError as ProbeError
     from tnt_keras.api.model import Model as Model
     from tnt_keras.api.model import Sequential as Sequential
-    from tnt_keras.api.should_stop import should_stop as should_stop
     from tnt_keras.api.step_function import explain as explain
     from tnt_keras.api.step_function import function as function
+    from tnt_keras.api.step_function import should_stop as should_stop
     from tnt_keras.calls.together import allgather_object as allgather_object
     from tnt_keras.calls.together import broadcast_object as broadcast_object
     from tnt_keras.calls.together import master_first as master_first
@@ -66,8 +66,7 @@ _MODULES = ("callbacks", "data", "keras", "models")
 _NAMES = {
     "api.former_options": ("ParallelStrategy", "ProbeError"),
     "api.model": ("Model", "Sequential"),
-    "api.should_stop": ("should_stop",),
-    "api.step_function": ("explain", "function"),
+    "api.step_function": ("explain", "function", "should_stop"),
     "calls.together": ("allgather_object", "broadcast_object", "master_first"),
     "legacy.batches": ("batch_mean", "batch_sum", "gather_batch"),
     "legacy.original_names": ("Barrier",),

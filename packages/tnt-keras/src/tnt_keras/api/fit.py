@@ -17,7 +17,7 @@ from tnt_keras.api.first_step import (
     split_arguments,
     switches,
 )
-from tnt_keras.callbacks.leaving import Leaving
+from tnt_keras.callbacks.lockstep import LeaveWhenAsked
 from tnt_keras.callbacks.select import select_callbacks, takes_others
 from tnt_keras.calls.agree import compared_at_once
 from tnt_keras.calls.together import collective_call
@@ -116,13 +116,13 @@ class Fitting(MixinBase):
                 folder = None if backup is None else backup.folder
                 is_listening = stack.enter_context(listening(has_backup=backup is not None))
                 can_leave = is_listening and takes_others(given["callbacks"])
-                leaving = [Leaving(folder)] if can_leave else []
+                leaving = [LeaveWhenAsked(folder)] if can_leave else []
                 replacements = _replacements(self, given, backup, leaving)
             return super().fit(**of_keras | replacements)
 
 
 def _replacements(
-    model: Any, given: dict[str, Any], backup: FitBackup | None, leaving: list[Leaving]
+    model: Any, given: dict[str, Any], backup: FitBackup | None, leaving: list[LeaveWhenAsked]
 ) -> dict[str, Any]:
     """Return what Keras' `fit` is given on this rank instead of the user's. Collective."""
     training = input_of_call(given, TRAINING)

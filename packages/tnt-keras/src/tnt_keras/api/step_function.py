@@ -1,4 +1,4 @@
-"""`tnt.function`, a step of the user's own computed by all ranks together, and `tnt.explain`."""
+"""Steps and loops of the user's own: `tnt.function`, `tnt.explain` and `tnt.should_stop`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
+import numpy as np
 import tensorflow as tf
 
 from tnt_keras.api.function_arguments import (
@@ -19,7 +20,9 @@ from tnt_keras.api.function_arguments import (
 )
 from tnt_keras.api.model import Model
 from tnt_keras.api.save import make_files_whole, noted_layers
+from tnt_keras.calls.messages import allreduce
 from tnt_keras.calls.together import collective_call
+from tnt_keras.process import training_requests
 from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL
@@ -267,3 +270,32 @@ def _steps_of(model: Any) -> Iterable[Steps]:
         return model.all_steps
     functions = [getattr(model, f"{kind}_function") for kind in _KINDS]
     return [function.steps for function in functions if function is not None]
+
+
+@collective_call("should_stop")
+def should_stop() -> bool:
+    """Return whether a scheduler has asked a rank to end, by SIGTERM, SIGUSR1 or SIGUSR2.
+
+    Collective, and a message of its own: ask after a step, or after some. From the first call on
+    these signals do not end the process any more, for the time of `--grace`, unless the script has
+    handlers of its own. For example::
+
+        for batch in data:
+            train_step(batch)
+            if tnt.should_stop():
+                checkpoint.save("checkpoint")
+                sys.exit(75)  # which tells the launcher that the job is to be run again
+
+    `fit` needs no such call: it saves and leaves by itself.
+
+    Returns:
+        True on all ranks from the first call on before which a signal had come to one of them.
+
+    Raises:
+        tnt_comm.CommError: If another rank is lost, late, or in another call.
+    """
+    training_requests.listen()
+    own = np.array(training_requests.own_requests()[:1], np.uint8)
+    if get_size() > 1:
+        own = allreduce("signal", own, "max")
+    return bool(own[0])

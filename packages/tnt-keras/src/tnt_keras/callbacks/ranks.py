@@ -13,6 +13,7 @@ import keras
 
 from tnt_keras.calls.current_call import holding, on_one_rank
 from tnt_keras.keras_hooks.patch import replaced
+from tnt_keras.process.loggers import logger_package
 from tnt_keras.process.rank import get_rank, get_size, is_master_rank, logger, settings
 
 _Class = TypeVar("_Class")
@@ -32,13 +33,6 @@ FILE_WRITERS = tuple(
     if hasattr(keras.callbacks, name)  # the last one is not in all versions
 )
 """Those of Keras; each writes to the one place that it was given."""
-_LOGGER_PACKAGES = frozenset(
-    {
-        *("aim", "clearml", "comet_ml", "dvclive", "mlflow", "neptune", "neptune_tensorflow_keras"),
-        *("swanlab", "trackio", "wandb"),
-    }
-)
-"""Packages that send logs to a server or a folder; their callbacks do nothing else."""
 _classes_of_users: list[type] = []
 
 
@@ -208,8 +202,7 @@ def is_writer(callback: Any) -> bool:
     """
     if isinstance(callback, (*FILE_WRITERS, *_classes_of_users)):
         return True
-    packages = {cls.__module__.partition(".")[0] for cls in type(callback).__mro__}
-    return not packages.isdisjoint(_LOGGER_PACKAGES)
+    return any(logger_package(cls.__module__) is not None for cls in type(callback).__mro__)
 
 
 def unwrapped(callback: keras.callbacks.Callback) -> keras.callbacks.Callback:
@@ -232,6 +225,20 @@ def check_checkpoints(of_ranks: Sequence[int]) -> None:
             f"Rank {rank} has fewer `ModelCheckpoint` callbacks than others. All ranks need it, "
             "as they all take part in saving; the master rank alone writes. Take it out of "
             "`if tnt.is_master_rank():`."
+        )
+
+
+def warn_of_loggers(of_ranks: Sequence[str | None]) -> None:
+    """Warn on the master of loggers that several ranks have put in place of Keras' `fit`. Local."""
+    packages = sorted({package for package in of_ranks if package is not None})
+    count = sum(package is not None for package in of_ranks)
+    if count > 1 and is_master_rank():
+        logger.warning(
+            "fit: %s logs every `fit` by itself, on %d ranks: each writes a run of its own, and a "
+            "file or a table that all of them make may be broken. Let the master rank alone turn "
+            "it on: `if tnt.is_master_rank(): ...`.",
+            " and ".join(packages),
+            count,
         )
 
 

@@ -19,6 +19,7 @@ from tnt_keras.callbacks import ranks
 from tnt_keras.callbacks.lockstep import STEPS, Lockstep
 from tnt_keras.callbacks.ranks import Callback, unwrapped
 from tnt_keras.calls.messages import allgather
+from tnt_keras.process.loggers import logger_in_place_of
 from tnt_keras.process.rank import get_size, is_master_rank, logger
 
 _PROGRESS = keras.callbacks.ProgbarLogger
@@ -89,9 +90,11 @@ def _in_lockstep(
     """
     needs_own_logs = any(isinstance(one, Callback) and not one.aggregate_logs for one in given)
     checkpoints = sum(map(ranks.saves_on_all_ranks, kept))
-    own = bytes([any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs, checkpoints])
-    of_ranks = allgather("callbacks", own)
+    switches = [any(map(_acts_at_batch_begin, given)), bool(given), needs_own_logs, checkpoints]
+    logger_of_fit = logger_in_place_of(keras.Model.fit) or ""
+    of_ranks = allgather("callbacks", bytes(switches) + logger_of_fit.encode())
     ranks.check_checkpoints([flags[3] for flags in of_ranks])
+    ranks.warn_of_loggers([flags[len(switches) :].decode() or None for flags in of_ranks])
     lockstep = Lockstep(
         [one for one in kept if not _is_of_keras(one)],
         at_batch_begin=any(flags[0] for flags in of_ranks),

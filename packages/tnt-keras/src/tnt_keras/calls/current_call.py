@@ -25,6 +25,7 @@ from typing import TypeVar
 
 import tnt_comm
 from tnt_comm.failure import one_line, printable
+from tnt_keras.process.loggers import logger_package
 from tnt_keras.process.rank import get_rank
 
 _Value = TypeVar("_Value")
@@ -75,11 +76,16 @@ def running(method: str) -> Iterator[Call]:
         yield call
 
 
-_NOT_THE_USER = {
-    *("tarantella", "tnt_comm", "tnt_data", "tnt_keras"),
-    *("keras", "tensorflow"),
-    *("contextlib", "functools"),
-}
+def calling_logger() -> str | None:
+    """Return the logger's package whose code calls one of us, such as "mlflow", or None. Local."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and _package(frame) in _OURS:
+        frame = frame.f_back
+    return None if frame is None else logger_package(_package(frame))
+
+
+_OURS = {*("tarantella", "tnt_comm", "tnt_data", "tnt_keras"), *("contextlib", "functools")}
+_NOT_THE_USER = _OURS | {"keras", "tensorflow"}
 """Top-level packages whose frames may lie between the user's line and us."""
 
 

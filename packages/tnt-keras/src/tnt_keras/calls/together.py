@@ -22,6 +22,9 @@ import tnt_comm
 from tnt_comm.failure import printable
 from tnt_keras.calls.current_call import (
     Call,
+    calling_logger,
+    current_call,
+    holding,
     note_failure,
     on_one_rank,
     running,
@@ -45,6 +48,10 @@ _NOT_LOADED = (
     "rank {rank} cannot make the object of its pickle: {error}. Send the values that it is made "
     "of; its class must be in a module that every rank imports alike."
 )
+_NEEDS_ALL = (
+    "Rank {rank}: `{name}` needs all ranks, and {who}, which calls it, runs on this one alone: "
+    "give a callback that computes with the model plain, or as `tnt.callbacks.Callback(callback)`."
+)
 
 
 def collective_call(
@@ -53,23 +60,23 @@ def collective_call(
     """Make a method a call that all ranks must make together; on one rank it stays as it is. Local.
 
     Ranks wait for each other when it begins, so that a rank in another call, or none, is noticed at
-    once. `is_local_alone`: one rank may make it in what it runs alone (see `on_one_rank`).
-    `compares`: it begins with a message of its own, in which ranks compare what they were given.
+    once. `is_local_alone`: one rank may make it in what it runs alone (see `on_one_rank`), and so
+    may the code of a logger's package. `compares`: it begins with a message of its own, in which
+    ranks compare what they were given.
     """
 
     def decorate(method: _Method) -> _Method:
         @functools.wraps(method)
         def call(*args: Any, **kwargs: Any) -> Any:
             check_no_strategy(name)
-            who = on_one_rank.get()
-            if get_size() > 1 and who is not None and not is_local_alone:
-                raise RuntimeError(
-                    f"Rank {get_rank()}: `{name}` needs all ranks, and {who}, which calls it, runs "
-                    "on this one alone: give a callback that computes with the model plain, or as "
-                    "`tnt.callbacks.Callback(callback)`."
-                )
-            if get_size() == 1 or who is not None:
+            if get_size() == 1:
                 return method(*args, **kwargs)
+            who = on_one_rank.get() or _logger_alone(is_local_alone)
+            if who is not None:
+                if not is_local_alone:
+                    raise RuntimeError(_NEEDS_ALL.format(rank=get_rank(), name=name, who=who))
+                with holding(on_one_rank, who):
+                    return method(*args, **kwargs)
             handled = sys.exc_info()[1]  # such as in a `finally` of the script
             with running(name) as this, only_in_this_thread(this.name, this.caller):
                 try:
@@ -87,6 +94,15 @@ def collective_call(
         return call  # type: ignore[return-value]
 
     return decorate
+
+
+def _logger_alone(is_local_alone: bool) -> str | None:
+    """Return which logger's package makes a call that other ranks need not make, None for none.
+
+    It saves where it logs; what else it calls inside a `fit` is for its own logs, too, as when
+    MLflow's autolog predicts some samples to describe the model.
+    """
+    return calling_logger() if is_local_alone or current_call() is not None else None
 
 
 def _error_for_user(error: Exception, call: Call) -> Exception | None:

@@ -13,7 +13,7 @@ from backups import DATA, Death, Options
 from rank_pools import ENVIRONMENT
 
 from tnt_comm.testing import RanksFailed, observe_ranks, run_ranks
-from tnt_keras.restart.container import read_container
+from tnt_keras.restart.backup_files import read_container
 
 
 class Runs:
