@@ -159,6 +159,7 @@ def keras_value(name, settings):
         "TNT_WIRE_DTYPE": settings.wire_dtype or "none",
         "TNT_GPUS_PER_NODE": settings.gpus_per_node,
         "TNT_GRACE_S": settings.grace_s,
+        "TNT_NUM_THREADS": settings.num_threads,
     }[name]
 
 

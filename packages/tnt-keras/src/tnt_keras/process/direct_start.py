@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tnt_comm.start.join import current_place
 from tnt_comm.start.place import Place
-from tnt_keras.process.rank import devices_of_a_rank
+from tnt_keras.process.rank import read_settings
 
 # TensorFlow threads that run whole operations; one follows backpropagation, one does the rest.
 _MIN_INTER_OP_THREADS = 2
@@ -43,14 +43,14 @@ def set_up_rank(
     place: Place, environment: MutableMapping[str, str], devices: Path = _DEVICES
 ) -> str | None:
     """Set the variables of TensorFlow that are not set yet; return what to warn of. Local."""
-    stated_gpus, stated_threads = devices_of_a_rank(environment)
-    threads = stated_threads or _fair_threads(place, environment)
+    stated = read_settings(environment)
+    threads = stated.num_threads or _fair_threads(place, environment)
     if threads is not None:
         environment.setdefault("TF_NUM_INTRAOP_THREADS", str(threads))
         environment.setdefault("TF_NUM_INTEROP_THREADS", str(max(threads, _MIN_INTER_OP_THREADS)))
         environment.setdefault("OMP_NUM_THREADS", str(threads))
     environment.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    if stated_gpus == 0:
+    if stated.gpus_per_node == 0:
         environment.update(dict.fromkeys(_LISTS, "-1"))
         return None
     environment.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")

@@ -86,6 +86,7 @@ class Settings:
     output_on_all_ranks: bool = False  # progress bars and summaries
     tensorboard_on_all_ranks: bool | None = None
     gpus_per_node: int | None = None  # those that ranks are to use
+    num_threads: int | None = None  # of a rank, as far as stated
     # 0: off, None: measured
     fusion_threshold_bytes: int | None = 1024 * variables.FUSION_THRESHOLD_KB.default
     wire_dtype: str | None = None  # of float32 gradients while they travel
@@ -104,6 +105,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         output_on_all_ranks=variables.OUTPUT_ON_ALL_DEVICES.find(environment),
         tensorboard_on_all_ranks=variables.TENSORBOARD_ON_ALL_DEVICES.find(environment),
         gpus_per_node=variables.GPUS_PER_NODE.find(environment),
+        num_threads=variables.NUM_THREADS.find(environment),
         fusion_threshold_bytes=_threshold_bytes(environment),
         wire_dtype=None if wire_dtype == "none" else wire_dtype,
         probe=variables.PROBE.find(environment),
@@ -111,11 +113,6 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         explains_steps=variables.EXPLAIN_STEPS.find(environment),
         grace_s=variables.GRACE_S.find(environment),
     )
-
-
-def devices_of_a_rank(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Return how many GPUs of its host ranks are to use, and threads, as far as stated. Local."""
-    return variables.GPUS_PER_NODE.find(environment), variables.NUM_THREADS.find(environment)
 
 
 @functools.cache
