@@ -18,7 +18,7 @@ READERS = {
     "tnt-keras": ROOT / "packages/tnt-keras/src/tnt_keras/process/rank.py",
 }
 # What C++ reads and checks later, when ranks that the launcher has not started have met.
-BEFORE_MEETING = ROOT / "packages/tnt-comm/src/tnt_comm/start/settings.py"
+BEFORE_RENDEZVOUS = ROOT / "packages/tnt-comm/src/tnt_comm/start/settings.py"
 
 
 def test_the_tables_are_those_of_the_root():
@@ -80,6 +80,6 @@ def test_one_file_of_a_package_reads_the_environment(package):
     lookups = re.compile(r'(?:getenv\(|environ(?:\.get\(|\[))\s*"TNT_')
     sources = [*ROOT.glob(f"packages/{package}/cpp/tnt/**/*.[ch]pp")]
     sources += ROOT.glob(f"packages/{package}/src/**/*.py")
-    others = [path for path in sources if path not in (READERS[package], BEFORE_MEETING)]
+    others = [path for path in sources if path not in (READERS[package], BEFORE_RENDEZVOUS)]
     assert others
     assert [path.name for path in others if lookups.search(path.read_text("utf-8"))] == []

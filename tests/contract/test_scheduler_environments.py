@@ -15,8 +15,8 @@ import tnt_keras
 from tnt_comm.start.place import advice, find_place
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.allocation import find_allocation
+from tnt_launch.planning.scheduler_job import in_scheduler_job
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.surroundings import in_surroundings
 
 TEXT = pathlib.Path(__file__).with_name("scheduler_environments.toml").read_text("utf-8")
 RECORDS = tomllib.loads(TEXT)["environment"]
@@ -74,7 +74,7 @@ def read_hosts(path):
 
 @pytest.mark.parametrize("record", ALONE, ids=name_of)
 def test_the_launcher_takes_the_hosts_of_the_job_where_a_process_is_alone(record):
-    in_job = in_surroundings(LaunchSpec(("a.py",)), record["variables"], read_hosts)
+    in_job = in_scheduler_job(LaunchSpec(("a.py",)), record["variables"], read_hosts)
     allocation = find_allocation(record["variables"], read_hosts)
     if "allocation" in record:
         hosts = [[host.name, host.slots] for host in allocation.hosts]
@@ -89,7 +89,7 @@ def test_the_launcher_takes_the_hosts_of_the_job_where_a_process_is_alone(record
 def test_a_launcher_among_others_is_refused(record):
     """None was recorded of srun with one task on each node, where they meet."""
     with pytest.raises(LaunchError, match="each of which would start a job of its own"):
-        in_surroundings(LaunchSpec(("a.py",)), record["variables"], read_hosts)
+        in_scheduler_job(LaunchSpec(("a.py",)), record["variables"], read_hosts)
 
 
 @pytest.mark.parametrize("package", [tarantella, tnt_keras], ids=["tarantella", "tnt_keras"])

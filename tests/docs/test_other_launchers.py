@@ -10,7 +10,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.other_words import advice_for_other_words
-from tnt_launch.planning.surroundings import in_surroundings
+from tnt_launch.planning.scheduler_job import in_scheduler_job
 
 PAGE = (ROOT / "docs/howto/come_from_other_launchers.md").read_text("utf-8")
 ROWS = [line.split(" | ") for line in PAGE.splitlines() if line.startswith("| `")]
@@ -31,7 +31,7 @@ def commands(cell, *programs):
 def spec_of(words, environment):
     words = words if "train.py" in words else [*words, "--", "train.py"]
     spec = make_spec(parse_arguments(make_parser(), words[1:]), {"SEED": "7"})
-    return in_surroundings(spec, environment, open)
+    return in_scheduler_job(spec, environment, open)
 
 
 HERE = [words for row in ROWS for words in commands(row[1], "tarantella")]

@@ -13,7 +13,7 @@ from ucx_found import needs_ucx
 pytestmark = needs_ucx
 
 # Words of the command lines of a launcher, an agent and a rank; those of a rank have no others.
-LAUNCHER, AGENT, RANK = ("bin/tarantella",), ("called_agent",), ("fit_line.py",)
+LAUNCHER, AGENT, RANK = ("bin/tarantella",), ("dial_in_agent",), ("fit_line.py",)
 VICTIMS = [LAUNCHER, AGENT, RANK]
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
+from tnt_launch.planning.scheduler_job import in_scheduler_job, read_file
 from tnt_launch.planning.spec import LaunchSpec
-from tnt_launch.planning.surroundings import in_surroundings, read_file
 
 if TYPE_CHECKING:
     from tnt_launch.planning.plan import LaunchPlan
@@ -68,7 +68,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:
     # Imported here: `--help` and a wrong command line need none of this.
-    spec = in_surroundings(spec, os.environ, read_file)
+    spec = in_scheduler_job(spec, os.environ, read_file)
     if spec.hosts or spec.rendezvous is not None:
         from tnt_launch.hosts.launch import launch_on_hosts, plan_without_asking
 

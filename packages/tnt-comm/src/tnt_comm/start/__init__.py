@@ -2,5 +2,5 @@
 
 The first call that needs rank or size makes the variables `TNT_*` that the launcher would have set;
 all else reads these. Below `join`: the channels by which ranks find and trust each other, the
-meeting, and `place`, which says what an environment means.
+rendezvous, and `place`, which says what an environment means.
 """

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from tnt_comm.errors import CommError
 from tnt_comm.start import munge
+from tnt_comm.start.authentication import SameUser, SharedSecret, Trust, derived
 from tnt_comm.start.endpoints import (
     NetworkEndpoint,
     candidate_ports,
@@ -19,13 +20,12 @@ from tnt_comm.start.endpoints import (
     own_addresses,
 )
 from tnt_comm.start.home_secret import home_secret
-from tnt_comm.start.meeting import Appointment, Endpoint
 from tnt_comm.start.place import Place
 from tnt_comm.start.pmi1 import Pmi1
 from tnt_comm.start.pmix import Pmix
+from tnt_comm.start.rendezvous import Endpoint, RendezvousPlan
 from tnt_comm.start.settings import Settings
 from tnt_comm.start.slurm import addresses_of_node, first_node
-from tnt_comm.start.trust import SameUser, SharedSecret, Trust, derived
 
 
 class ProcessManager(Protocol):
@@ -56,12 +56,12 @@ def manager_of(
     return None
 
 
-def appointment_of(
+def rendezvous_plan_of(
     place: Place,
     manager: ProcessManager | None,
     settings: Settings,
     environment: Mapping[str, str],
-) -> Appointment:
+) -> RendezvousPlan:
     """Return where and how the processes of a start meet. Collective where there is a manager."""
     if manager is not None:
         endpoint, trust = _by_manager(place, manager)
@@ -71,7 +71,7 @@ def appointment_of(
         hosts = _hosts_of_first(place, environment)
         endpoint = NetworkEndpoint(hosts, candidate_ports(f"{place.starter} {place.job}"))
         trust = _trust(place, settings)
-    return Appointment(place.rank, place.size, endpoint, trust)
+    return RendezvousPlan(place.rank, place.size, endpoint, trust)
 
 
 @dataclass(frozen=True)

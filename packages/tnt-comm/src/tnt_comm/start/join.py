@@ -14,15 +14,15 @@ from dataclasses import replace
 
 from tnt_comm import _core
 from tnt_comm.errors import CommError
-from tnt_comm.start.channels import ProcessManager, appointment_of, manager_of
+from tnt_comm.start.channels import ProcessManager, manager_of, rendezvous_plan_of
 from tnt_comm.start.endpoints import reserve_port
-from tnt_comm.start.guest import Guest
-from tnt_comm.start.host import Host
-from tnt_comm.start.meeting import Appointment, Assignment, Meeting, Wait
+from tnt_comm.start.join_watch import JoinWatch
 from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.place import Place, advice, find_place
+from tnt_comm.start.rendezvous import Assignment, Rendezvous, RendezvousPlan, Wait
+from tnt_comm.start.rendezvous_client import RendezvousClient
+from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.settings import Settings, read_settings
-from tnt_comm.start.vigil import Vigil
 
 _LOOPBACK = "127.0.0.1"
 
@@ -35,7 +35,7 @@ class _Start:
         self.has_met = False
         self._manager: ProcessManager | None = None
         self._reserved: socket.socket | None = None  # until C++ listens there
-        self._vigil: Vigil | None = None
+        self._watch: JoinWatch | None = None
         self._has_tried = False
         self._has_failed = False
         self._process = os.getpid()
@@ -59,10 +59,10 @@ class _Start:
     def joining(self) -> Iterator[None]:
         """See `joining`."""
         self.meet()
-        if self._vigil is None:
+        if self._watch is None:
             yield
             return
-        with self._vigil.joining():
+        with self._watch.joining():
             yield
         if self._reserved is not None:
             self._reserved.close()
@@ -72,13 +72,13 @@ class _Start:
         """See `tell_failure`."""
         self._has_failed = True
         with self._lock:
-            if self._vigil is not None:
-                self._vigil.end(text)
+            if self._watch is not None:
+                self._watch.end(text)
             elif not self.has_met:
                 with contextlib.suppress(CommError, ValueError):
-                    self._fail_before_meeting(text)
+                    self._fail_before_rendezvous(text)
 
-    def _fail_before_meeting(self, text: str) -> None:
+    def _fail_before_rendezvous(self, text: str) -> None:
         place, settings = current_place(), read_settings(os.environ)
         if place is None or place.size == 1 or self._has_tried:
             return
@@ -87,27 +87,27 @@ class _Start:
         if place.starter == "pmi":
             manager_of(place, settings, os.environ)
         if place.starter == "slurm":
-            _open_meeting(appointment_of(place, None, settings, os.environ)).fail(text)
+            _open_rendezvous(rendezvous_plan_of(place, None, settings, os.environ)).fail(text)
 
     def _meet_others(self, place: Place) -> None:
         settings = read_settings(os.environ)
         _require_rank(settings)
         self._has_tried = True
         self._manager = manager_of(place, settings, os.environ)
-        appointment = appointment_of(place, self._manager, settings, os.environ)
-        meeting = _open_meeting(
-            replace(appointment, rendezvous=lambda address: self._reserve(address, settings))
+        plan = rendezvous_plan_of(place, self._manager, settings, os.environ)
+        rendezvous = _open_rendezvous(
+            replace(plan, rendezvous=lambda address: self._reserve(address, settings))
         )
-        os.register_at_fork(after_in_child=meeting.close)
+        os.register_at_fork(after_in_child=rendezvous.close)
         wait = Wait(
             settings.timeout_s,
             settings.report_s,
             _warner(place.rank, settings),
             Neighbours(place, os.environ).ended,
         )
-        assignment = meeting.meet(wait)
+        assignment = rendezvous.meet(wait)
         os.environ.update(_variables(assignment, settings))
-        self._vigil = Vigil(meeting, assignment.place.rank)
+        self._watch = JoinWatch(rendezvous, assignment.place.rank)
 
     def _reserve(self, address: str, settings: Settings) -> str:
         """Return where rank 0 is to listen over the network: a port that nobody else gets."""
@@ -122,8 +122,8 @@ class _Start:
         if self._has_failed or os.getpid() != self._process:
             return
         with contextlib.suppress(CommError):
-            if self._vigil is not None:
-                self._vigil.end()
+            if self._watch is not None:
+                self._watch.end()
             if self._manager is not None:
                 self._manager.close()
 
@@ -177,9 +177,9 @@ def rank_and_size() -> tuple[int, int]:
     return (0, 1) if place is None else (place.rank, place.size)
 
 
-def _open_meeting(appointment: Appointment) -> Meeting:
+def _open_rendezvous(plan: RendezvousPlan) -> Rendezvous:
     """Listen, as rank 0; others connect when they meet."""
-    return Host(appointment) if appointment.rank == 0 else Guest(appointment)
+    return RendezvousServer(plan) if plan.rank == 0 else RendezvousClient(plan)
 
 
 def _advise() -> None:

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from tnt_comm.errors import CommError
+from tnt_comm.start.authentication import AuthenticationError
 from tnt_comm.start.stream import Message
-from tnt_comm.start.trust import StrangerError
 
 _COMMAND_S = 20.0
 _FIRST_OF_CREDENTIALS = 8  # exit codes of `unmunge` from here on say what is wrong with one
@@ -47,13 +47,13 @@ class Munge:
         told = str(challenge.get("credential", ""))
         read = _run(["unmunge", "--numeric", "--keys=UID"], told)
         if read.returncode >= _FIRST_OF_CREDENTIALS:
-            raise StrangerError(f"its credential is not for this user: {read.stderr.strip()}")
+            raise AuthenticationError(f"its credential is not for this user: {read.stderr.strip()}")
         if read.returncode != 0:
             raise CommError(f"unmunge reads no credential: {read.stderr.strip()}")
         heading, _, text = read.stdout.partition("\n\n")
         job, _, secret = text.partition("\n")
         if heading.split()[1:] != [str(os.geteuid())] or job != self._job:
-            raise StrangerError("its credential is of another user or job")
+            raise AuthenticationError("its credential is of another user or job")
         return secret.strip().encode()
 
 

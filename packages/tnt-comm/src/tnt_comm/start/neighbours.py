@@ -8,8 +8,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tnt_comm.start.meeting import Loss
 from tnt_comm.start.place import Place
+from tnt_comm.start.rendezvous import Loss
 
 _FIRST_LOOK_S = 4.0  # by then all tasks of a node have been started
 _INTERVAL_S = 2.0

@@ -84,9 +84,9 @@ def test_a_process_with_another_secret_is_no_rank(job):
 
     outcomes = finish(start(SUM, 2, variables))
     assert [(code, output) for code, output, _ in outcomes] == [(1, "")] * 2
-    (_, _, of_host), (_, _, of_stranger) = outcomes
+    (_, _, of_host), (_, _, of_other) = outcomes
     assert "CommTimeoutError: rank 0 has waited 3 s for rank 1." in of_host
-    assert "it was refused: the secrets of the two differ" in of_stranger
+    assert "it was refused: the secrets of the two differ" in of_other
 
 
 @pytest.mark.parametrize("failing", [0, 1])

@@ -10,6 +10,13 @@ import pytest
 
 from tnt_comm.errors import CommError
 from tnt_comm.start import munge
+from tnt_comm.start.authentication import (
+    AuthenticationError,
+    ClientHandshake,
+    SameUser,
+    ServerHandshake,
+    SharedSecret,
+)
 from tnt_comm.start.endpoints import candidate_ports, listen_at, local_endpoint, reserve_port
 from tnt_comm.start.home_secret import home_secret
 from tnt_comm.start.neighbours import Neighbours
@@ -18,7 +25,6 @@ from tnt_comm.start.place import Place
 from tnt_comm.start.settings import read_settings
 from tnt_comm.start.slurm import first_node, node_names
 from tnt_comm.start.stream import Stream
-from tnt_comm.start.trust import Greeting, Introduction, SameUser, SharedSecret, StrangerError
 
 
 @pytest.mark.parametrize(
@@ -81,35 +87,35 @@ def test_a_port_on_all_interfaces_is_reached():
 
 
 class Ends:
-    """Both ends of a connection, which trust each other after `introduce`."""
+    """Both ends of a connection, which trust each other after `authenticate`."""
 
     def __init__(self, own, others):
         self._sockets = socket.socketpair()
-        self.host, self.guest = map(Stream, self._sockets)
+        self.server, self.client = map(Stream, self._sockets)
         self._others = others
-        self._greeting = Greeting(self.host, own)
-        self._introduction = Introduction(self.guest, others)
+        self._server_handshake = ServerHandshake(self.server, own)
+        self._client_handshake = ClientHandshake(self.client, others)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *error):
-        self.host.close()
-        self.guest.close()
+        self.server.close()
+        self.client.close()
 
-    def introduce(self):
+    def authenticate(self):
         """Let them exchange what they must."""
         self.move()
-        assert not self._introduction.advance()
+        assert not self._client_handshake.advance()
         self.move()
-        assert self._greeting.advance()
+        assert self._server_handshake.advance()
         self.move()
-        assert self._introduction.advance()
-        return self._introduction.secret
+        assert self._client_handshake.advance()
+        return self._client_handshake.secret
 
     def move(self):
         """Let both receive."""
-        for stream in (self.host, self.guest):
+        for stream in (self.server, self.client):
             stream.flush()
             stream.receive()
 
@@ -117,34 +123,34 @@ class Ends:
 @pytest.mark.parametrize("trust", [SharedSecret("s" * 16), SameUser()], ids=["secret", "user"])
 def test_ends_with_one_secret_trust_each_other_and_sign_what_they_say(trust):
     with Ends(trust, trust if isinstance(trust, SharedSecret) else SameUser()) as ends:
-        assert ends.introduce() == trust.secret({})
-        ends.host.send({"place": [1, 2]})
-        ends.guest.send({"joined": True})
+        assert ends.authenticate() == trust.secret({})
+        ends.server.send({"place": [1, 2]})
+        ends.client.send({"joined": True})
         ends.move()
-        assert ends.guest.take() == {"place": [1, 2]}
-        assert ends.host.take() == {"joined": True}
-        assert ends.host.take() is None
+        assert ends.client.take() == {"place": [1, 2]}
+        assert ends.server.take() == {"joined": True}
+        assert ends.server.take() is None
 
 
 def test_an_end_with_another_secret_is_refused_and_hears_it():
     with Ends(SharedSecret("a" * 16), SharedSecret("b" * 16)) as ends:
-        with pytest.raises(StrangerError, match="does not know the secret"):
-            ends.introduce()
+        with pytest.raises(AuthenticationError, match="does not know the secret"):
+            ends.authenticate()
         ends.move()
-        with pytest.raises(StrangerError, match="the secrets of the two differ"):
-            ends._introduction.advance()
+        with pytest.raises(AuthenticationError, match="the secrets of the two differ"):
+            ends._client_handshake.advance()
 
 
 @pytest.mark.parametrize("change", ["bits", "twice", "back"])
 def test_a_message_that_is_changed_repeated_or_sent_back_is_noticed(change):
     with Ends(SharedSecret("s" * 16), SharedSecret("s" * 16)) as ends:
-        ends.introduce()
-        ends.guest.send({"end": "no"})
+        ends.authenticate()
+        ends.client.send({"end": "no"})
         sent = ends._sockets[0].recv(1000)
         told = {"bits": sent.replace(b"no", b"on"), "twice": sent + sent, "back": sent}[change]
         ends._sockets[change != "back"].send(told)
         ends.move()
-        receiver = ends.guest if change == "back" else ends.host
+        receiver = ends.client if change == "back" else ends.server
         if change == "twice":
             assert receiver.take() == {"end": "no"}
         with pytest.raises(CommError, match="without its signature"):
@@ -168,7 +174,7 @@ def test_a_process_of_another_user_is_refused(monkeypatch):
     with one, other:
         SameUser().check(one)
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        with pytest.raises(StrangerError, match="belongs to another user"):
+        with pytest.raises(AuthenticationError, match="belongs to another user"):
             SameUser().check(one)
 
 
@@ -199,9 +205,9 @@ def test_a_credential_tells_the_secret_to_processes_of_its_user_and_job(munge_co
     host = munge.Munge("7.0.0")
     credential = host.invitation()
     assert munge.Munge("7.0.0").secret(credential) == host.secret({})
-    with pytest.raises(StrangerError, match="of another user or job"):
+    with pytest.raises(AuthenticationError, match="of another user or job"):
         munge.Munge("8.0.0").secret(credential)
-    with pytest.raises(StrangerError, match="not for this user: unmunge: Error: Invalid"):
+    with pytest.raises(AuthenticationError, match="not for this user: unmunge: Error: Invalid"):
         munge.Munge("7.0.0").secret({"credential": "x"})
 
 

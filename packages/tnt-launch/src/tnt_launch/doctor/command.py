@@ -28,9 +28,9 @@ from tnt_launch.planning.host_facts import HostFacts, choose_addresses, own_vers
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_doctor_parser
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan, make_job_id
+from tnt_launch.planning.scheduler_job import in_scheduler_job, read_file
 from tnt_launch.planning.settings import Settings, read_settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, working_folder
-from tnt_launch.planning.surroundings import in_surroundings, read_file
 from tnt_launch.planning.variables import INTERFACE, TIMEOUT_S
 
 HOST_S = 300.0  # time for all checks of a host, each of which has a deadline of its own
@@ -55,7 +55,7 @@ def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
         ssh=ssh,
         settings=settings_of(options),
     )
-    return replace(in_surroundings(spec, os.environ, read_file), rendezvous=None)
+    return replace(in_scheduler_job(spec, os.environ, read_file), rendezvous=None)
 
 
 def run_doctor(arguments: Sequence[str]) -> int:

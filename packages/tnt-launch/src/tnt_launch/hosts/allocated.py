@@ -11,7 +11,7 @@ from typing import Any
 
 from tnt_launch.hosts.authentication import user_secret
 from tnt_launch.hosts.channel import Frame
-from tnt_launch.hosts.meeting import MAX_PENDING, MeetingCluster
+from tnt_launch.hosts.dial_in import MAX_PENDING, DialInCluster
 from tnt_launch.hosts.ssh import carried_environment, search_path
 from tnt_launch.planning.addresses import (
     address_on,
@@ -25,7 +25,7 @@ from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import INTERFACE, JOB_SECRET
 
-AGENT = "tnt_launch.hosts.called_agent"
+AGENT = "tnt_launch.hosts.dial_in_agent"
 CONNECT_S = 60.0  # time that the scheduler has to start all agents
 _REPORT_S = 60.0  # time that all hosts then have to tell about themselves
 
@@ -37,7 +37,7 @@ _DEVICES = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES
 _NAMES_OF_HOST = ("HOST", "HOSTNAME")
 
 
-class AllocatedCluster(MeetingCluster):
+class AllocatedCluster(DialInCluster):
     """The hosts that a scheduler has given; see `Cluster`."""
 
     def __init__(self, spec: LaunchSpec, settings: Settings, allocation: Allocation) -> None:

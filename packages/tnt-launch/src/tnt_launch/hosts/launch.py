@@ -45,7 +45,7 @@ def _begin_on_hosts(spec: LaunchSpec) -> Iterator[Start]:
 
 def cluster_of(spec: LaunchSpec, settings: Settings) -> Cluster:
     """Return the hosts of `spec`, which are reached by the user's command or by a scheduler's."""
-    if spec.allocation is not None and spec.allocation.calls_back:
+    if spec.allocation is not None and spec.allocation.dials_in:
         return AllocatedCluster(spec, settings, spec.allocation)
     return SshCluster(spec, settings)
 

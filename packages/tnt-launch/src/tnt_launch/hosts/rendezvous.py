@@ -12,7 +12,7 @@ from typing import Any
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Frame
-from tnt_launch.hosts.meeting import MeetingCluster
+from tnt_launch.hosts.dial_in import DialInCluster
 from tnt_launch.log import LOGGER
 from tnt_launch.planning.addresses import address_on, own_addresses
 from tnt_launch.planning.host_facts import version_difference
@@ -71,7 +71,7 @@ def _own_address(host: str, interface: str) -> str:
     )
 
 
-class RendezvousCluster(MeetingCluster):
+class RendezvousCluster(DialInCluster):
     """Node 0 and the launchers that connect to it; see `Cluster`."""
 
     def __init__(

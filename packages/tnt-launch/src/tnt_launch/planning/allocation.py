@@ -25,7 +25,7 @@ class Allocation:
     hosts: tuple[HostSlots, ...]  # each once, in the scheduler's order; the slots are its tasks
     command: tuple[str, ...]  # what runs a command on a host, or, for SLURM, on all of them
     # Whether that passes neither stdin nor stdout on, so that agents have to call the launcher.
-    calls_back: bool = False
+    dials_in: bool = False
     here: str = ""  # the host on which this process may use all that the job has there
     gpus_per_host: int | None = None  # where it is known, and has to be said again
 
@@ -42,7 +42,7 @@ class _System(NamedTuple):
     variable: str
     read: Callable[[_Source], list[HostSlots]]
     command: tuple[str, ...]
-    calls_back: bool = False
+    dials_in: bool = False
 
 
 class _Source(NamedTuple):
@@ -93,7 +93,7 @@ def find_allocation(environment: Environment, read_file: Callable[[str], str]) -
         system.scheduler,
         tuple(hosts),
         command,
-        system.calls_back,
+        system.dials_in,
         # A shell in a step may have fewer cores.
         "" if _is_in_step(environment) else environment.get("SLURMD_NODENAME", ""),
         _slurm_gpus(environment, hosts) if is_slurm else None,

@@ -9,32 +9,32 @@ import time
 from collections.abc import Callable
 
 from tnt_comm.errors import CommError
-from tnt_comm.start.host import Host
-from tnt_comm.start.meeting import (
+from tnt_comm.start.authentication import AuthenticationError, ClientHandshake, derived
+from tnt_comm.start.numbering import RankPlace, this_host
+from tnt_comm.start.rendezvous import (
     LINGER_S,
     LOOK_S,
     PROOF_S,
-    Appointment,
     Assignment,
     Clock,
     Loss,
+    RendezvousPlan,
     Wait,
     last_words,
     loss_of,
     send_rest,
 )
-from tnt_comm.start.numbering import RankPlace, this_host
+from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.stream import Message, Stream
-from tnt_comm.start.trust import Introduction, StrangerError, derived
 
 _RETRY_S = (0.05, 0.4)  # between two attempts to reach rank 0: at first, and at most
 
 
-class Guest:
+class RendezvousClient:
     """Another process than rank 0."""
 
-    def __init__(self, appointment: Appointment) -> None:
-        self._appointment = appointment
+    def __init__(self, plan: RendezvousPlan) -> None:
+        self._plan = plan
         self._stream: Stream | None = None
         self._secret = b""
         self._has_host_joined = False
@@ -43,7 +43,7 @@ class Guest:
 
     def meet(self, wait: Wait) -> Assignment:
         """Find rank 0, and wait for a place."""
-        own = self._appointment.rank
+        own = self._plan.rank
         clock = Clock(wait, own)
         try:
             self._stream = self._connect(clock)
@@ -81,7 +81,7 @@ class Guest:
         with contextlib.suppress(CommError):
             if self._stream is None:
                 patience = Wait(LINGER_S, LINGER_S, lambda _: None)
-                self._stream = self._connect(Clock(patience, self._appointment.rank))
+                self._stream = self._connect(Clock(patience, self._plan.rank))
                 self._stream.send(self._report())
             self._stream.send(last_words(text))
             send_rest([self._stream])
@@ -96,14 +96,14 @@ class Guest:
         if loss.rank == 0 and self._stream is None:
             # It has never come, and its host is this one. The others knock there.
             with contextlib.suppress(CommError):
-                Host(self._appointment).fail(loss.text)
+                RendezvousServer(self._plan).fail(loss.text)
         elif self.loss is None and not loss.is_late:
             self.fail(loss.text)
 
     def _report(self) -> Message:
         return {
-            "rank": self._appointment.rank,
-            "size": self._appointment.size,
+            "rank": self._plan.rank,
+            "size": self._plan.size,
             "host": this_host(),
         }
 
@@ -112,28 +112,28 @@ class Guest:
         pause, longest = _RETRY_S
         reasons: dict[str, None] = {}  # in order, each once
         while True:
-            for connection in self._appointment.endpoint.connections():
+            for connection in self._plan.endpoint.connections():
                 try:
                     return self._introduced(connection)
-                except StrangerError as error:
+                except AuthenticationError as error:
                     reasons[str(error)] = None
                     connection.close()
             why = f" ({'; '.join(reasons)})" if reasons else ""
-            clock.look(f"{self._appointment.endpoint}{why}")
+            clock.look(f"{self._plan.endpoint}{why}")
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
     def _introduced(self, connection: socket.socket) -> Stream:
-        trust = self._appointment.trust
+        trust = self._plan.trust
         trust.check(connection)
         stream = Stream(connection)
-        introduction = Introduction(stream, trust)
+        handshake = ClientHandshake(stream, trust)
         end = time.monotonic() + PROOF_S
-        while not introduction.advance():
+        while not handshake.advance():
             if not stream.is_open or time.monotonic() > end:
-                raise StrangerError("what listens there does not answer as a rank")
+                raise AuthenticationError("what listens there does not answer as a rank")
             _wait_for(stream)
-        self._secret = introduction.secret
+        self._secret = handshake.secret
         return stream
 
     def _next(self, stream: Stream) -> Message | None:

@@ -1,4 +1,4 @@
-"""From the meeting until all have joined: a rank that ends or fails before that ends the others."""
+"""From the rendezvous until all have joined: who ends or fails before that ends the others."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from tnt_comm.start.meeting import Loss, Meeting, last_words
+from tnt_comm.start.rendezvous import Loss, Rendezvous, last_words
 
 _GRACE_S = 3.0  # in which the main thread may come to its end by itself
 _LAST_WORDS_S = 2.0
 _FAILURE = 1  # exit code
 
 
-class Vigil:
+class JoinWatch:
     """A thread that watches the others as long as not all of them have joined the job."""
 
-    def __init__(self, meeting: Meeting, rank: int) -> None:
+    def __init__(self, rendezvous: Rendezvous, rank: int) -> None:
         """Begin; `rank` is that of this process in the job."""
-        self._meeting, self._rank = meeting, rank
+        self._rendezvous, self._rank = rendezvous, rank
         self._loss: Loss | None = None
         self._is_joining = False
         self._has_joined = False
         self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="tnt-vigil", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="tnt-watch", daemon=True)
         self._thread.start()
 
     @contextlib.contextmanager
@@ -50,12 +50,12 @@ class Vigil:
         """Tell the others that this process ends: because of a failure, or having done its work."""
         if text or not self._has_joined:
             told = text or f"rank {self._rank} has ended without joining the job."
-            self._meeting.last_words = last_words(told, is_orderly=not text)
+            self._rendezvous.last_words = last_words(told, is_orderly=not text)
         self._is_over.set()
         self._thread.join(_LAST_WORDS_S)
 
     def _watch(self) -> None:
-        self._loss = self._meeting.watch(lambda: self._has_joined)
+        self._loss = self._rendezvous.watch(lambda: self._has_joined)
         if self._loss is None or self._is_over.is_set():
             return
         if self._is_joining:

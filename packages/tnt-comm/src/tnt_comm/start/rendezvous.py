@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tnt_comm.errors import CommError, CommTimeoutError, PeerLostError
+from tnt_comm.start.authentication import Trust
 from tnt_comm.start.numbering import RankPlace
 from tnt_comm.start.stream import Message, Stream
-from tnt_comm.start.trust import Trust
 
 LOOK_S = 0.2  # between two looks at what else there is to do
 PROOF_S = 10.0  # for the other end of a connection to prove that it is of this start
@@ -31,7 +31,7 @@ class Endpoint(Protocol):
 
 @dataclass(frozen=True)
 class Wait:
-    """How long a meeting may take, and when it is said for whom it waits."""
+    """How long a rendezvous may take, and when it is said for whom it waits."""
 
     timeout_s: float  # until it has failed
     report_s: float  # until a warning
@@ -40,7 +40,7 @@ class Wait:
 
 
 @dataclass(frozen=True)
-class Appointment:
+class RendezvousPlan:
     """What a process of a start knows before it meets the others."""
 
     rank: int  # its number, as its starter counts
@@ -79,7 +79,7 @@ class Loss:
         return error
 
 
-class Meeting(Protocol):
+class Rendezvous(Protocol):
     """A process among those that meet."""
 
     loss: Loss | None

@@ -37,7 +37,7 @@ class _Connection:
     is_authenticated: bool = False
 
 
-class MeetingCluster(Cluster):
+class DialInCluster(Cluster):
     """Hosts whose agents connect to a socket of this process; see `Cluster`."""
 
     shares_secret = True

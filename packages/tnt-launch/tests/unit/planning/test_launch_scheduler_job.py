@@ -6,8 +6,8 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_parser
+from tnt_launch.planning.scheduler_job import in_scheduler_job
 from tnt_launch.planning.spec import SSH, Rendezvous
-from tnt_launch.planning.surroundings import in_surroundings
 
 JOB = {
     "SLURM_JOB_ID": "11",
@@ -30,7 +30,7 @@ BOTH = (HostSlots("n1", 2), HostSlots("n2", 2))
 
 def spec_of(options, environment):
     spec = make_spec(parse_arguments(make_parser(), [*options.split(), "a.py"]), environment)
-    return in_surroundings(spec, environment, lambda _: "n1 2 q u\nn2 2 q u\n")
+    return in_scheduler_job(spec, environment, lambda _: "n1 2 q u\nn2 2 q u\n")
 
 
 def error_of(options, environment):

@@ -2,7 +2,7 @@
 
 # The scheduler passes on neither stdin nor stdout, so its command says where the launcher listens.
 #
-#     python -m tnt_launch.hosts.called_agent NAME-OF-THE-HOST PORT ADDRESS [ADDRESS ...]
+#     python -m tnt_launch.hosts.dial_in_agent NAME-OF-THE-HOST PORT ADDRESS [ADDRESS ...]
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tnt_launch.planning.variables import JOB_SECRET
 _CONNECT_S = 10.0  # for each address
 
 
-def call(name: str, port: int, addresses: Sequence[str]) -> str:
+def dial_in(name: str, port: int, addresses: Sequence[str]) -> str:
     """Serve the launcher at the first address where it is; return what went wrong, if anything."""
     secret = os.environ.get(JOB_SECRET.name) or user_secret(Settings({}, {}))
     join = Frame("join", 0, {"host": name, "slots": None, "version": own_version()})
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
     name = name or os.environ["SLURMD_NODENAME"]
     first = os.environ.get("SLURM_LAUNCH_NODE_IPADDR")
     try:
-        why = call(name, int(port), [first, *addresses] if first in addresses else addresses)
+        why = dial_in(name, int(port), [first, *addresses] if first in addresses else addresses)
     except LaunchError as error:
         why = str(error)
     if why:

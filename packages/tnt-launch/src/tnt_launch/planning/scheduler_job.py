@@ -29,7 +29,7 @@ _STARTERS = (
 )
 
 
-def in_surroundings(
+def in_scheduler_job(
     spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
 ) -> LaunchSpec:
     """Add the hosts of the job around this process, unless some were named. Pure but for files."""

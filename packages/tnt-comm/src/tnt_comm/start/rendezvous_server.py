@@ -11,51 +11,51 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from tnt_comm.errors import CommError, PeerLostError
-from tnt_comm.start.meeting import (
+from tnt_comm.start.authentication import AuthenticationError, ServerHandshake, derived
+from tnt_comm.start.numbering import number_ranks, this_host
+from tnt_comm.start.rendezvous import (
     LINGER_S,
     LOOK_S,
     PROOF_S,
-    Appointment,
     Assignment,
     Clock,
     Loss,
+    RendezvousPlan,
     Wait,
     loss_in,
     loss_of,
     message_of,
     send_rest,
 )
-from tnt_comm.start.numbering import number_ranks, this_host
 from tnt_comm.start.stream import Message, Stream
-from tnt_comm.start.trust import Greeting, StrangerError, derived
 
-_MOST_STRANGERS = 64
+_MAX_PENDING = 64
 _MOST_NAMES = 10  # of ranks in a message
 
 
 @dataclass
-class _Visitor:
+class _Connection:
     """A process that has connected to rank 0."""
 
     stream: Stream
-    greeting: Greeting | None
+    handshake: ServerHandshake | None
     begin: float = field(default_factory=time.monotonic)
     rank: int | None = None
     host: str = ""
     has_joined: bool = False
 
 
-class Host:
+class RendezvousServer:
     """Rank 0, to which all others connect."""
 
-    def __init__(self, appointment: Appointment) -> None:
-        self._appointment = appointment
-        self._listener: socket.socket | None = appointment.endpoint.listen()
+    def __init__(self, plan: RendezvousPlan) -> None:
+        self._plan = plan
+        self._listener: socket.socket | None = plan.endpoint.listen()
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._strangers: list[_Visitor] = []
-        self._others: dict[int, _Visitor] = {}
+        self._pending: list[_Connection] = []
+        self._others: dict[int, _Connection] = {}
         self.loss: Loss | None = None
         self.last_words: Message | None = None
 
@@ -63,7 +63,7 @@ class Host:
         """Wait until all have come, and tell each its place."""
         clock = Clock(wait, 0)
         try:
-            while len(self._others) < self._appointment.size - 1:
+            while len(self._others) < self._plan.size - 1:
                 self._serve()
                 if self.loss is not None:
                     raise self.loss.error()
@@ -102,7 +102,7 @@ class Host:
         self._tell(loss)
         end = time.monotonic() + LINGER_S
         with contextlib.suppress(CommError):
-            while len(self._others) < self._appointment.size - 1 and time.monotonic() < end:
+            while len(self._others) < self._plan.size - 1 and time.monotonic() < end:
                 known = len(self._others)
                 self._serve()
                 if len(self._others) > known:
@@ -110,8 +110,8 @@ class Host:
 
     def close(self) -> None:
         """Close all sockets."""
-        for visitor in [*self._strangers, *self._others.values()]:
-            visitor.stream.close()
+        for peer in [*self._pending, *self._others.values()]:
+            peer.stream.close()
         if self._listener is not None:
             self._listener.close()
 
@@ -120,17 +120,17 @@ class Host:
         places = number_ranks(hosts)
         others = (one for rank, one in self._others.items() if hosts[rank] != hosts[0])
         address = next((one.stream.own_address for one in others), "")
-        rendezvous = self._appointment.rendezvous(address)
+        rendezvous = self._plan.rendezvous(address)
         job_id = secrets.token_hex(8)
         common = {"job_id": job_id, "rendezvous": rendezvous}
-        for rank, visitor in self._others.items():
-            visitor.stream.send({"place": places[rank], **common})
-        secret = derived(self._appointment.trust.secret({}), job_id)
+        for rank, peer in self._others.items():
+            peer.stream.send({"place": places[rank], **common})
+        secret = derived(self._plan.trust.secret({}), job_id)
         return Assignment(places[0], job_id, secret, rendezvous)
 
     def _missing(self) -> str:
         there = {0, *self._others}
-        return _names(rank for rank in range(self._appointment.size) if rank not in there)
+        return _names(rank for rank in range(self._plan.size) if rank not in there)
 
     def _serve(self) -> None:
         """Let all connections go on, and wait for a moment until one can."""
@@ -140,95 +140,95 @@ class Host:
             else:
                 key.data.stream.receive()
                 self._look_at(key.data)
-        for visitor in [*self._strangers, *self._others.values()]:
-            visitor.stream.flush()
+        for peer in [*self._pending, *self._others.values()]:
+            peer.stream.flush()
         limit = time.monotonic() - PROOF_S
-        for stranger in [one for one in self._strangers if one.begin < limit]:
-            self._drop(stranger)
+        for pending in [one for one in self._pending if one.begin < limit]:
+            self._drop(pending)
 
     def _accept(self) -> None:
         assert self._listener is not None
         with contextlib.suppress(BlockingIOError):
             connection, _ = self._listener.accept()
-            if len(self._strangers) >= _MOST_STRANGERS + self._appointment.size:
-                self._drop(self._strangers[0])
-            trust = self._appointment.trust
+            if len(self._pending) >= _MAX_PENDING + self._plan.size:
+                self._drop(self._pending[0])
+            trust = self._plan.trust
             try:
                 trust.check(connection)
                 stream = Stream(connection)
-                visitor = _Visitor(stream, Greeting(stream, trust))
-            except StrangerError:
+                peer = _Connection(stream, ServerHandshake(stream, trust))
+            except AuthenticationError:
                 connection.close()
                 return
-            self._strangers.append(visitor)
-            self._selector.register(stream, selectors.EVENT_READ, visitor)
+            self._pending.append(peer)
+            self._selector.register(stream, selectors.EVENT_READ, peer)
 
-    def _look_at(self, visitor: _Visitor) -> None:
+    def _look_at(self, peer: _Connection) -> None:
         try:
-            if visitor.greeting is not None and visitor.greeting.advance():
-                visitor.greeting = None
-            if visitor.greeting is None:
-                while (message := visitor.stream.take()) is not None:
-                    self._take(visitor, message)
+            if peer.handshake is not None and peer.handshake.advance():
+                peer.handshake = None
+            if peer.handshake is None:
+                while (message := peer.stream.take()) is not None:
+                    self._take(peer, message)
         except CommError:
-            self._drop(visitor)
-        if not visitor.stream.is_open:
-            self._drop(visitor)
+            self._drop(peer)
+        if not peer.stream.is_open:
+            self._drop(peer)
 
-    def _take(self, visitor: _Visitor, message: Message) -> None:
-        if visitor.rank is None:
-            self._admit(visitor, message)
-        if "end" in message and self.loss is None and visitor.rank is not None:
-            self.loss = loss_in(visitor.rank, message)
-        visitor.has_joined = visitor.has_joined or "joined" in message
+    def _take(self, peer: _Connection, message: Message) -> None:
+        if peer.rank is None:
+            self._admit(peer, message)
+        if "end" in message and self.loss is None and peer.rank is not None:
+            self.loss = loss_in(peer.rank, message)
+        peer.has_joined = peer.has_joined or "joined" in message
 
-    def _admit(self, visitor: _Visitor, message: Message) -> None:
+    def _admit(self, peer: _Connection, message: Message) -> None:
         rank, size = message.get("rank"), message.get("size")
         refusal = ""
-        if size != self._appointment.size or not isinstance(rank, int) or not 0 < rank < size:
-            refusal = f"it is rank {rank} of {size}, and rank 0 is of {self._appointment.size}"
+        if size != self._plan.size or not isinstance(rank, int) or not 0 < rank < size:
+            refusal = f"it is rank {rank} of {size}, and rank 0 is of {self._plan.size}"
         elif rank in self._others:
             refusal = f"rank {rank} has come already: a program that a rank starts is no rank"
         if refusal:
-            visitor.stream.send({"refused": refusal})
-            raise StrangerError(refusal)
+            peer.stream.send({"refused": refusal})
+            raise AuthenticationError(refusal)
         assert isinstance(rank, int)
-        visitor.rank, visitor.host = rank, str(message.get("host", ""))
-        self._strangers.remove(visitor)
-        self._others[rank] = visitor
+        peer.rank, peer.host = rank, str(message.get("host", ""))
+        self._pending.remove(peer)
+        self._others[rank] = peer
 
-    def _drop(self, visitor: _Visitor) -> None:
+    def _drop(self, peer: _Connection) -> None:
         """Be done with a connection; that of a process that has not joined is a loss."""
-        if visitor in self._strangers:
-            self._strangers.remove(visitor)
+        if peer in self._pending:
+            self._pending.remove(peer)
         with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(visitor.stream)
-        if visitor.rank is not None and not visitor.has_joined and self.loss is None:
+            self._selector.unregister(peer.stream)
+        if peer.rank is not None and not peer.has_joined and self.loss is None:
             self.loss = Loss(
-                visitor.rank,
-                f"rank {visitor.rank} on {_name_in(visitor.host)} has ended before all ranks had "
+                peer.rank,
+                f"rank {peer.rank} on {_name_in(peer.host)} has ended before all ranks had "
                 "joined the job. See its output.",
             )
-        visitor.stream.close()
+        peer.stream.close()
 
     def _tell(self, loss: Loss) -> None:
         """Tell all others that are there still."""
         self._send(message_of(loss), but=loss.rank)
-        send_rest(visitor.stream for visitor in self._others.values())
+        send_rest(peer.stream for peer in self._others.values())
 
     def _send(self, message: Message, but: int = 0) -> None:
         """Send a message to all others that have not joined."""
-        for rank, visitor in self._others.items():
-            if visitor.stream.is_open and not visitor.has_joined and rank != but:
-                visitor.stream.send(message)
+        for rank, peer in self._others.items():
+            if peer.stream.is_open and not peer.has_joined and rank != but:
+                peer.stream.send(message)
 
     def _close_listener(self) -> None:
         if self._listener is not None:
             self._selector.unregister(self._listener)
             self._listener.close()
             self._listener = None
-        for stranger in list(self._strangers):
-            self._drop(stranger)
+        for pending in list(self._pending):
+            self._drop(pending)
 
 
 def _name_in(host: str) -> str:

@@ -27,7 +27,7 @@ _NUMBER_BYTES = 32
 _CREDENTIALS = struct.Struct("3i")  # process, user and group
 
 
-class StrangerError(CommError):
+class AuthenticationError(CommError):
     """The other end is no process of this start."""
 
 
@@ -73,7 +73,9 @@ class SameUser:
         option = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         _, user, _ = _CREDENTIALS.unpack(option)
         if user != os.geteuid():
-            raise StrangerError(f"the socket of this job belongs to another user, number {user}")
+            raise AuthenticationError(
+                f"the socket of this job belongs to another user, number {user}"
+            )
 
     def invitation(self) -> Mapping[str, str]:
         """Return the secret, which no one else can read."""
@@ -84,7 +86,7 @@ class SameUser:
         return str(challenge.get("secret", self._drawn)).encode()
 
 
-class Greeting:
+class ServerHandshake:
     """The end of rank 0, until the other one is trusted."""
 
     def __init__(self, stream: Stream, trust: Trust) -> None:
@@ -102,13 +104,13 @@ class Greeting:
         secret = self._trust.secret({})
         if not _is_proof(answer, secret, b"joins", numbers):
             self._stream.send({"refused": "it does not know the secret of the job"})
-            raise StrangerError("it does not know the secret of the job")
+            raise AuthenticationError("it does not know the secret of the job")
         self._stream.send({"proof": _proof(secret, b"receives", numbers).hex()})
         self._stream.authenticate_by(_proof(secret, b"session", numbers), b"down", b"up")
         return True
 
 
-class Introduction:
+class ClientHandshake:
     """The end of another process, until rank 0 and it trust each other."""
 
     def __init__(self, stream: Stream, trust: Trust) -> None:
@@ -125,16 +127,16 @@ class Introduction:
             self._answer(message)
             return False
         if "refused" in message:
-            raise StrangerError("it was refused: the secrets of the two differ")
+            raise AuthenticationError("it was refused: the secrets of the two differ")
         if not _is_proof(message, self.secret, b"receives", self._numbers):
-            raise StrangerError("what answers does not know the secret of the job")
+            raise AuthenticationError("what answers does not know the secret of the job")
         key = _proof(self.secret, b"session", self._numbers)
         self._stream.authenticate_by(key, b"up", b"down")
         return True
 
     def _answer(self, challenge: Message) -> None:
         if challenge.get("is") != _PROTOCOL:
-            raise StrangerError("what answers is no rank")
+            raise AuthenticationError("what answers is no rank")
         number = secrets.token_bytes(_NUMBER_BYTES)
         self._numbers = _bytes_in(challenge, "number") + number
         self.secret = self._trust.secret(challenge)
@@ -159,4 +161,4 @@ def _bytes_in(message: Message, name: str) -> bytes:
     try:
         return bytes.fromhex(str(message.get(name, "")))
     except ValueError:
-        raise StrangerError("what answers is no rank") from None
+        raise AuthenticationError("what answers is no rank") from None
