@@ -50,7 +50,7 @@ def test_shells_of_slurm_have_the_hosts_of_the_job_with_its_tasks(environment, h
     found = allocation(environment)
     assert (found.scheduler, found.hosts, found.here) == ("SLURM", BOTH, here)
     assert found.command == ("srun",)
-    assert found.calls_back
+    assert found.dials_in
 
 
 def test_a_shell_in_a_step_is_kept_to_its_cores_so_that_no_rank_is_started_from_it():
@@ -161,7 +161,7 @@ def test_other_schedulers_tell_hosts_and_slots(variables, text, scheduler, hosts
     assert [(host.name, host.slots) for host in found.hosts] == hosts
     assert found.command == command
     # Those that start nothing with a stdin and a stdout.
-    assert found.calls_back == (scheduler == "PBS")
+    assert found.dials_in == (scheduler == "PBS")
 
 
 def test_slurm_counts_before_the_commands_of_pbs_in_front_of_it():
