@@ -56,7 +56,7 @@ class Scheduler:
         if int(fields.get("Restarts", "0")) > self.num_restarts:
             return "it is queued again already"  # as after a preemption
         is_over = fields.get("JobState") not in ("RUNNING", "SUSPENDED")
-        is_at_limit = _seconds(fields.get("RunTime")) >= _seconds(fields.get("TimeLimit"))
+        is_at_limit = fields.get("Reason") == "TimeLimit"
         return "it has been cancelled" if is_over and not is_at_limit else ""
 
 
@@ -93,16 +93,6 @@ def _slurm_fields(job_id: str) -> dict[str, str]:
     text = _run((_found("scontrol"), "--oneliner", "show", "job", job_id))
     pairs = (word.partition("=") for word in text.split())
     return {name: value for name, equals, value in reversed([*pairs]) if equals}
-
-
-def _seconds(text: str | None) -> float:
-    """Read a duration as SLURM writes it, such as `1-02:00:00`; what is none is endless. Pure."""
-    days, _, clock = ("0-" + (text or "")).rpartition("-")
-    parts = clock.split(":")
-    if not all(part.isdecimal() for part in parts):
-        return float("inf")
-    hours, minutes, seconds = map(int, ["0"] * (3 - len(parts)) + parts)
-    return 86400 * int(days.rpartition("-")[2] or 0) + 3600 * hours + 60 * minutes + seconds
 
 
 def _found(name: str) -> str:

@@ -86,8 +86,7 @@ SCONTROL = """#!/bin/sh
 echo "$@" >> {folder}/asked
 case $2 in
 show)
-  echo "JobId=7 JobState=$STATE Restarts=$RESTARTS BatchFlag=1 Requeue=$MAY"
-  echo "RunTime=$RUN TimeLimit=01:00:00";;
+  echo "JobId=7 JobState=$STATE Reason=$WHY Restarts=$RESTARTS BatchFlag=1 Requeue=$MAY";;
 esac
 """
 
@@ -100,7 +99,7 @@ def slurm(tmp_path):
     (tools / "scontrol").write_text(SCONTROL.format(folder=tmp_path))
     (tools / "scontrol").chmod(0o755)
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    job = {"STATE": "RUNNING", "RESTARTS": "1", "MAY": "1", "RUN": "00:59:00"}
+    job = {"STATE": "RUNNING", "RESTARTS": "1", "MAY": "1", "WHY": "None"}
     return {"SLURM_JOB_ID": "7", "SLURM_RESTART_COUNT": "1", "PATH": path, **job}
 
 
@@ -112,7 +111,7 @@ def leave_in(launch, variables):
     return exit_code, err.splitlines()[-1], asked.read_text() if asked.exists() else ""
 
 
-@pytest.mark.parametrize("change", [{}, {"STATE": "COMPLETING", "RUN": "1-01:00:09"}])
+@pytest.mark.parametrize("change", [{}, {"STATE": "COMPLETING", "WHY": "TimeLimit"}])
 def test_slurm_is_asked_to_run_a_job_again_that_can_go_on_or_is_at_its_limit(launch, slurm, change):
     exit_code, last, asked = leave_in(launch, slurm | change)
     assert exit_code == 75
