@@ -268,6 +268,14 @@ def models(session: nox.Session) -> None:
 
 
 @nox.session
+def torchrun(session: nox.Session) -> None:
+    """Start ranks by the torchrun of PyTorch, which is large."""
+    install(session, PACKAGES, *requirements("test", "torchrun", packages=["tnt-comm"]))
+    test = "tests/end_to_end/test_ranks_of_other_launchers.py"
+    session.run("pytest", "-q", test, "-k", "torchrun", *session.posargs)
+
+
+@nox.session
 def libraries(session: nox.Session) -> None:
     """Run the scripts for MLflow, W&B, KerasTuner, Optuna and scikit-learn with these packages."""
     install(session, PACKAGES, *requirements("test", "models", "libraries"))

@@ -26,7 +26,7 @@ def processes(slurm, words):
     return sorted(found if words == LAUNCHER else found - launchers)
 
 
-@cases("seed", range(3), thorough=range(3, 100))
+@cases("seed", range(5), thorough=range(5, 100))
 def test_a_job_survives_the_death_of_any_of_its_processes(slurm, tmp_path, seed):
     chance = random.Random(seed)
     victim = VICTIMS[seed % len(VICTIMS)]
