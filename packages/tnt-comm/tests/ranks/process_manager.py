@@ -110,12 +110,13 @@ def start(
     size: int,
     variables: Callable[[int], Mapping[str, str]],
     descriptors: Sequence[int] = (),
+    arguments: Sequence[str] = (),
 ) -> "list[subprocess.Popen[str]]":
     """Start a script as often, each process with variables of its own."""
     kept = {k: text for k, text in os.environ.items() if not k.startswith(OF_STARTERS)}
     return [
         subprocess.Popen(
-            [sys.executable, "-c", script],
+            [sys.executable, "-c", script, *arguments],
             env={**kept, "TNT_TIMEOUT_S": "60", **variables(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import hashlib
 import multiprocessing
 import os
 import socket
@@ -25,6 +26,12 @@ from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.settings import Settings, read_settings
 
 _LOOPBACK = "127.0.0.1"
+# The script, whose folder may be another one on another host, and its arguments.
+_PROGRAM = hashlib.sha256(
+    "\0".join([os.path.basename(sys.argv[0]), *sys.argv[1:]] if sys.argv else []).encode(
+        errors="surrogateescape"
+    )
+).hexdigest()[:16]
 
 
 class _Start:
@@ -156,7 +163,9 @@ def current_place() -> Place | None:
     # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
     # of its own.
     is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)
-    return find_place(os.environ, is_typed)
+    place = find_place(os.environ, is_typed)
+    # Two programs of one step, at once or one after the other, are two jobs.
+    return place and replace(place, job=place.job and f"{place.job} {_PROGRAM}")
 
 
 def is_rank() -> bool:

@@ -53,7 +53,7 @@ def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place 
         return _place_of_torchrun(found)
     if is_step and not (is_typed and "SLURM_PTY_PORT" in found):
         return _place_of_slurm(found)
-    _refuse_horovodrun(found)
+    _refuse_unknown_starters(found)
     return None
 
 
@@ -71,6 +71,12 @@ def advice(environment: Mapping[str, str]) -> str | None:
             f"The job has {tasks} tasks (SLURM_NTASKS), and this process is none of them: it is "
             "one rank, alone. To use all, start the script with `srun python train.py`, or with "
             "`tarantella -- train.py`."
+        )
+    if found.count("WORLD_SIZE") > 1 and "RANK" in found:
+        return (
+            f"WORLD_SIZE={found.count('WORLD_SIZE')}, but MASTER_ADDR and MASTER_PORT do not say "
+            "where the other processes are: this one is one rank, alone. Set these as well, or "
+            "start the script with `tarantella -- train.py`."
         )
     hosts = max(_hosts_of_grid_engine(found), found.count("PBS_NUM_NODES"), _hosts_of_lsf(found))
     if hosts > 1:
@@ -197,7 +203,7 @@ def _place_of_slurm(found: _Variables) -> Place:
     # SLURM_PROCID goes around the hosts with `--distribution=cyclic`; ranks of a host follow each
     # other. Both are equal for blocks.
     size = found.number("SLURM_STEP_NUM_TASKS")
-    tasks = _tasks_of_nodes(found)
+    tasks = _tasks_of_nodes(found, size)
     found.check(
         sum(tasks) == size,
         f"SLURM_STEP_TASKS_PER_NODE={found.text('SLURM_STEP_TASKS_PER_NODE')}, but "
@@ -226,7 +232,7 @@ def _is_special_step(found: _Variables) -> bool:
     return found.number("SLURM_STEP_ID", _FIRST_SPECIAL_STEP) >= _FIRST_SPECIAL_STEP
 
 
-def _tasks_of_nodes(found: _Variables) -> list[int]:
+def _tasks_of_nodes(found: _Variables, size: int) -> list[int]:
     """Return the number of tasks of each node, which SLURM writes as `2(x3),1`."""
     name = "SLURM_STEP_TASKS_PER_NODE"
     text = found.text(name).strip()
@@ -235,7 +241,9 @@ def _tasks_of_nodes(found: _Variables) -> list[int]:
     for match in matches:
         found.check(match is not None, f"{name}='{text}'" if text else f"{name} is missing")
         if match is not None:
-            tasks += [int(match[1])] * int(match[2] or 1)
+            num_nodes = int(match[2] or 1)
+            found.check(num_nodes <= size, f"{name}={text}, but SLURM_STEP_NUM_TASKS={size}")
+            tasks += [int(match[1])] * num_nodes
     return tasks
 
 
@@ -248,7 +256,12 @@ def _hosts_of_lsf(found: _Variables) -> int:
     return len(set(found.text("LSB_MCPU_HOSTS").split()[::2]))
 
 
-def _refuse_horovodrun(found: _Variables) -> None:
+def _refuse_unknown_starters(found: _Variables) -> None:
+    """Refuse one of several processes that nobody tells how to find the others."""
+    if found.count("MV2_COMM_WORLD_SIZE") > 1:
+        raise found.error("MV2_COMM_WORLD_SIZE is set without PMI_RANK and MPI_LOCALNRANKS")
+    if "PMIX_RANK" in found and "SLURM_STEP_ID" not in found:
+        raise found.error("PMIX_RANK is set, as by prterun, and no number of processes")
     if found.count("HOROVOD_SIZE") > 1:
         raise ValueError(
             f"horovodrun has started this process as one of {found.text('HOROVOD_SIZE')}, and does "

@@ -114,8 +114,9 @@ class Clock:
         said = f"rank {self._rank} has waited {waited_s:.0f} s for {awaited}"
         if waited_s > self._wait.timeout_s:
             raise CommTimeoutError(
-                f"{said}. Has a process ended before its first call of Tarantella? Under SLURM "
-                "`srun --kill-on-bad-exit` ends all with it."
+                f"{said}. Has a process ended before its first call of Tarantella, or does it run "
+                "with other arguments? All ranks run one script with the same ones. Under SLURM "
+                "`srun --kill-on-bad-exit` ends all with a process that fails."
             )
         if not self._has_warned and waited_s > self._wait.report_s:
             self._has_warned = True

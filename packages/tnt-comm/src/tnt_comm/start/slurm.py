@@ -11,7 +11,7 @@ from collections.abc import Iterator
 _COMMAND_S = 20.0
 # `gpu[01-03,7]-ib`, or a name without brackets; commas inside of brackets belong to a word.
 _WORD = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
-_BRACKETS = re.compile(r"\[([^\]]*)\]")
+_BRACKETS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
 _ADDRESS = re.compile(r"\bNodeAddr=(\S+)")
 
 

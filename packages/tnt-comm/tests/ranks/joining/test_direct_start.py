@@ -77,6 +77,18 @@ def test_tasks_of_two_nodes_that_are_one_host_meet_over_the_network(job):
     assert outcomes == [(0, line_of(rank, 2), "") for rank in range(2)]
 
 
+@pytest.mark.parametrize(
+    "place_of", [lambda rank, job: task_of_srun(rank, [2], job), tasks_over_the_network]
+)
+def test_two_programs_of_one_step_are_two_jobs(job, place_of):
+    programs = [
+        start(SUM, 2, lambda rank: place_of(rank, job), arguments=[rate])
+        for rate in ("0.1", "0.01")
+    ]
+    outcomes = finish([process for processes in programs for process in processes])
+    assert outcomes == 2 * [(0, line_of(rank, 2), "") for rank in range(2)]
+
+
 def test_a_process_with_another_secret_is_no_rank(job):
     def variables(rank):
         secret = {"TNT_JOB_SECRET": "fedcba9876543210"} if rank == 1 else {}
