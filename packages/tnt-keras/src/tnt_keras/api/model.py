@@ -308,6 +308,7 @@ def _distribute_compiled(model: Any) -> None:
         return
     model.jit_compile = False
     owner.optimizers.clear()
+    owner.variables.clear()  # Keras drops its steps, and new ones add theirs
     owner.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:
         owner.add_optimizer(model.optimizer)

@@ -6,6 +6,7 @@ they save, and leave, at the same one.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -97,6 +98,7 @@ def listen() -> None:
         if number not in _listening and _is_free(number):
             if not _listening:
                 _forget_in_forks()
+                atexit.register(_ignore)
             signal.signal(number, _note)
             _listening.append(number)
 
@@ -110,10 +112,18 @@ def stop_listening() -> None:
         _listening.remove(number)
 
 
+def _ignore() -> None:
+    """Let a rank that is done end in peace: Python takes handlers away before the process ends."""
+    for number in _listening:
+        if signal.getsignal(number) is _note:
+            signal.signal(number, signal.SIG_IGN)
+
+
 def leave(where: str, backup: str | None) -> NoReturn:
     """End the program of this rank, since all ranks are asked to, and say why. Collective."""
     if is_master_rank():
-        then = f"go on from the backup in {backup}" if backup else "begin anew, as it has no backup"
+        is_there = backup is not None and os.path.isdir(backup) and os.listdir(backup)
+        then = f"go on from the backup in {backup}" if is_there else "begin anew, without a backup"
         logger.warning(
             "%s: leaving `fit` %s, with exit code %d. Started again, the script will %s.",
             signal.Signals(asked_by()).name,

@@ -17,6 +17,7 @@ from classifiers import samples, weights_of
 import tnt_keras
 from tnt_keras.keras_hooks.patch import replaced
 from tnt_keras.restart import backup_files
+from tnt_keras.step.replicas import backing, replicated_variables
 
 EPOCHS = 4
 Data = tf.data.Dataset
@@ -212,3 +213,13 @@ def _killing_writer(death: Death) -> Any:
 
     plain = backup_files.write_container
     return replaced(backup_files, "write_container", write_half)
+
+
+def variables_after_another_compile() -> list[str]:
+    """Return the names of what a backup holds besides metrics, after a second optimizer."""
+    x, y = samples()
+    model = tnt_keras.Model(keras.Sequential([keras.layers.Dense(3)]))
+    for optimizer in ("adam", "sgd"):
+        model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        model.fit(x, y, batch_size=5, verbose=0)
+    return [backing(variable).name for variable in replicated_variables(model._tnt_owner)]

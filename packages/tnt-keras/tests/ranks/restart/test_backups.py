@@ -203,3 +203,10 @@ def test_another_number_of_ranks_continues_to_rounding(
             np.testing.assert_allclose(actual["history"][key], values, atol=1e-5)
         for one, other in zip(actual["variables"], expected["variables"], strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+
+
+def test_a_backup_holds_nothing_of_an_optimizer_that_another_one_has_replaced(pool_of: Any) -> None:
+    """Started again, a script does not train with it once more."""
+    names, _ = pool_of(2).run(backups.variables_after_another_compile)
+    assert any("sgd" in name or "learning_rate" in name for name in names), names
+    assert not [name for name in names if "adam" in name or "momentum" in name]

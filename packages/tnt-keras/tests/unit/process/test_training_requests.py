@@ -95,3 +95,23 @@ def test_a_process_without_launcher_ends_itself_when_its_time_is_over(number: in
     done = run(program, TNT_GRACE_S="0.2")
     assert done.returncode == 128 + number
     assert f"{signal.Signals(number).name} has come 0.2 s ago (TNT_GRACE_S)" in done.stderr
+
+
+SIGNAL_AT_THE_END = """
+import os, signal
+from tnt_keras.process import training_requests
+
+
+class Late:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.SIGTERM):
+        kill(pid, number)
+
+
+kept = Late()  # until Python has taken its handlers away
+training_requests.listen()
+"""
+
+
+def test_a_signal_after_the_end_of_the_script_changes_no_exit_code():
+    done = subprocess.run([sys.executable, "-c", SIGNAL_AT_THE_END], timeout=100, check=False)
+    assert done.returncode == 0

@@ -185,6 +185,8 @@ class Job:
                 self._ask(number, now)
             return
         if self.interrupted_by is not None:
+            if self.interrupted_by in ASKING:
+                self.interrupted_by = number
             self._due_signals = [(now, signal.SIGKILL)]
             return
         self.interrupted_by = number

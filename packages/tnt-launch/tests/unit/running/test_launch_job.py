@@ -201,6 +201,7 @@ def test_ctrl_c_ends_the_time_to_save(job, agent):
     job.interrupt(signal.SIGTERM)
     job.interrupt(signal.SIGINT)
     assert signals_until(job, agent, 0) == [signal.SIGTERM, signal.SIGKILL]
+    assert job.interrupted_by == signal.SIGINT
 
 
 def test_ranks_that_leave_as_they_were_asked_have_not_failed(job, agent):
