@@ -33,8 +33,9 @@ def in_scheduler_job(
     spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
 ) -> LaunchSpec:
     """Add the hosts of the job around this process, unless some were named. Pure but for files."""
-    is_of_a_job = {"TNT_RANK", "TNT_JOB_ID"} & environment.keys()  # what ranks start is on one host
-    if spec.rendezvous is None and not is_of_a_job:
+    if {"TNT_RANK", "TNT_JOB_ID"} & environment.keys():  # what ranks start is on one host
+        spec = replace(spec, warnings=_warnings_inside_a_rank(spec, environment, read_file))
+    elif spec.rendezvous is None:
         _refuse_several_launchers(environment)
         if is_task_of_srun(environment):
             spec = _met_by_srun(spec, environment)
@@ -48,6 +49,20 @@ def in_scheduler_job(
     if spec.allocation is not None and spec.ranks_per_node is not None:
         _check_tasks(spec, spec.allocation.scheduler, spec.ranks_per_node)
     return spec
+
+
+def _warnings_inside_a_rank(
+    spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
+) -> tuple[str, ...]:
+    """Warn where a rank seems to have submitted the job in which this launcher runs."""
+    allocation = None if spec.hosts else find_allocation(environment, read_file)
+    if "TNT_RANK" not in environment or allocation is None or len(allocation.hosts) == 1:
+        return ()
+    return (
+        f"TNT_RANK is set, as a rank sets it for what it starts: of the {len(allocation.hosts)} "
+        f"hosts of the {allocation.scheduler} job only this one is used. In a job that a rank has "
+        f"submitted begin the script with: unset TNT_RANK TNT_JOB_ID",
+    )
 
 
 def read_file(path: str) -> str:

@@ -72,6 +72,8 @@ def settings_and_log(spec: LaunchSpec) -> Settings:
     log = configure_logging(settings.get(LOG_LEVEL) or "WARNING")
     for remark in spec.remarks:
         log.debug(remark)
+    for warning in spec.warnings:
+        log.warning(warning)
     for note in spec.notes:
         log.info(note)
     return settings

@@ -63,6 +63,7 @@ class LaunchSpec:
     report_bindings: bool = False
     remarks: tuple[str, ...] = ()  # what a DEBUG message may tell about the options
     notes: tuple[str, ...] = ()  # what an INFO message tells
+    warnings: tuple[str, ...] = ()
     allocation: Allocation | None = None  # whose command starts the agents on its hosts
     ssh: tuple[str, ...] = SSH
     rendezvous: Rendezvous | None = None

@@ -155,3 +155,11 @@ def test_launchers_that_were_told_where_to_meet_do():
 def test_what_processes_of_a_job_start_is_on_their_host(variable):
     spec = spec_of("-n 2", TASK | {variable: "1"})
     assert (spec.hosts, spec.rendezvous) == ((), None)
+
+
+def test_a_launcher_in_a_job_that_a_rank_has_submitted_says_that_it_uses_one_host():
+    spec = spec_of("-n 2", JOB | {"TNT_RANK": "0", "TNT_JOB_ID": "1"})
+    assert spec.hosts == ()
+    [warning] = spec.warnings
+    assert "of the 2 hosts of the SLURM job only this one is used" in warning
+    assert "unset TNT_RANK TNT_JOB_ID" in warning
