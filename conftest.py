@@ -1,5 +1,6 @@
 """Fixtures of all suites, and how many examples hypothesis tries."""
 
+import os
 import sys
 from collections.abc import Iterator
 
@@ -7,6 +8,10 @@ import pytest
 from hypothesis import settings
 
 pytest_plugins = ["rank_pools"]
+
+# Without oneDNN TensorFlow computes no gradients of dilated and grouped convolutions on CPUs, and
+# leaves some outputs of an operation unset. It uses that by itself on CPUs with AVX-512 only.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 # A slow machine is no failure: no profile has a deadline per example.
 settings.register_profile("usual", deadline=None)
