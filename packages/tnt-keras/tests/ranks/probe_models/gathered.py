@@ -70,5 +70,5 @@ def sums_and_rows_of_the_batch_in_a_model_that_was_saved() -> Training:
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/functional.keras")
         model = keras.models.load_model(f"{folder}/functional.keras")
-    model.compile(keras.optimizers.SGD(0.1), "mse")
+    model.compile(keras.optimizers.SGD(0.01), "mse")
     return model, data.of_arrays(data.features(), data.features())
