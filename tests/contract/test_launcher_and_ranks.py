@@ -17,7 +17,7 @@ def environment_of_a_rank(inherited=None, **options):
 
 
 def test_defaults_of_the_launcher_are_defaults_of_the_library_on_cpus():
-    assert read_settings(environment_of_a_rank()) == Settings(gpus_per_node=0)
+    assert read_settings(environment_of_a_rank()) == Settings(gpus_per_node=0, num_threads=4)
 
 
 def test_every_option_reaches_the_library():
@@ -34,6 +34,7 @@ def test_every_option_reaches_the_library():
         log_on_all_ranks=True,
         output_on_all_ranks=True,
         gpus_per_node=0,
+        num_threads=4,
         fusion_threshold_bytes=64 * 1024,
         wire_dtype="bfloat16",
         probe="warn",

@@ -25,7 +25,9 @@ FOLDER = Path(tnt_keras.__file__).parent
 PRIVATE = [FOLDER / "keras_hooks" / name for name in ("private.py", "private_tensorflow.py")]
 INTERNAL = ("keras.src", "tensorflow.python", "tensorflow.core", "tensorflow.compiler", "tf.python")
 OWN_PREFIX = "_tnt_"  # what this package attaches to objects of Keras
-PUBLIC_WITH_UNDERSCORE = frozenset({"_replace", "_asdict", "_fields", "_getframe"})  # of Python
+PUBLIC_WITH_UNDERSCORE = frozenset(
+    {"_replace", "_asdict", "_fields", "_getframe", "_exit"}
+)  # of Python
 READ_BY_NAME = frozenset({"getattr", "setattr", "hasattr", "delattr", "replaced", "__setattr__"})
 READ_BY_NAME |= {"__delattr__", "__getattribute__", "attrgetter", "methodcaller"}
 
