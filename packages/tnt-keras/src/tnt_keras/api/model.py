@@ -308,7 +308,9 @@ def _distribute_compiled(model: Any) -> None:
         return
     model.jit_compile = False
     owner.optimizers.clear()
-    owner.variables.clear()  # Keras drops its steps, and new ones add theirs
+    # Keras drops its steps, and new ones add what they use, of which nothing is known to be equal.
+    owner.variables.clear()
+    owner.are_synchronized.clear()
     owner.own_logs = None  # its metrics are other ones
     if model.optimizer is not None:
         owner.add_optimizer(model.optimizer)
