@@ -140,61 +140,59 @@ class _Variables:
 
 
 def _place_of_open_mpi(found: _Variables) -> Place:
-    size = found.number("OMPI_COMM_WORLD_SIZE")
-    local_size = found.number("OMPI_COMM_WORLD_LOCAL_SIZE")
-    found.check(
-        local_size <= size,
-        f"OMPI_COMM_WORLD_LOCAL_SIZE={local_size}, but OMPI_COMM_WORLD_SIZE={size}",
-    )
-    return Place(
-        starter="open mpi",
-        rank=found.below("OMPI_COMM_WORLD_RANK", size, "OMPI_COMM_WORLD_SIZE"),
-        size=size,
-        local_rank=found.below(
-            "OMPI_COMM_WORLD_LOCAL_RANK", local_size, "OMPI_COMM_WORLD_LOCAL_SIZE"
-        ),
-        local_size=local_size,
-        num_nodes=1 if local_size == size else None,
+    for name in ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"):  # which it always tells
+        found.number(name)
+    return _place_by_numbers(
+        found,
+        "open mpi",
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
         job=found.text("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
     )
 
 
 def _place_of_pmi(found: _Variables) -> Place:
     """Return the place that a process manager with PMI tells, such as Hydra of MPICH."""
-    size = found.number("PMI_SIZE")
-    local_size = found.optional("MPI_LOCALNRANKS")
-    local_rank = None
-    if local_size is not None:
-        found.check(local_size <= size, f"MPI_LOCALNRANKS={local_size}, but PMI_SIZE={size}")
-        local_rank = found.below("MPI_LOCALRANKID", local_size, "MPI_LOCALNRANKS")
-    return Place(
-        starter="pmi",
-        rank=found.below("PMI_RANK", size, "PMI_SIZE"),
-        size=size,
-        local_rank=local_rank,
-        local_size=local_size,
-        num_nodes=1 if local_size == size else None,
-    )
+    of_host = ("MPI_LOCALRANKID", "MPI_LOCALNRANKS")
+    return _place_by_numbers(found, "pmi", ("PMI_RANK", "PMI_SIZE"), of_host)
 
 
 def _place_of_torchrun(found: _Variables) -> Place:
-    size = found.number("WORLD_SIZE")
-    local_size = found.optional("LOCAL_WORLD_SIZE")
-    local_rank = found.optional("LOCAL_RANK")
-    if local_size is not None:
-        found.check(local_size <= size, f"LOCAL_WORLD_SIZE={local_size}, but WORLD_SIZE={size}")
-        local_rank = found.below("LOCAL_RANK", local_size, "LOCAL_WORLD_SIZE")
     for name in ("MASTER_ADDR", "MASTER_PORT"):
         found.check(bool(found.text(name).strip()), f"{name} is missing")
     words = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RESTART_COUNT")
+    return _place_by_numbers(
+        found,
+        "torchrun",
+        ("RANK", "WORLD_SIZE"),
+        ("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+        job=".".join(found.text(word).strip() for word in words),
+    )
+
+
+def _place_by_numbers(
+    found: _Variables,
+    starter: str,
+    of_all: tuple[str, str],
+    of_host: tuple[str, str],
+    job: str = "",
+) -> Place:
+    """Return the place that four variables tell: rank and size of all, and those on this host."""
+    size = found.number(of_all[1])
+    local_size = found.optional(of_host[1])
+    if local_size is None:
+        local_rank = found.optional(of_host[0])
+    else:
+        found.check(local_size <= size, f"{of_host[1]}={local_size}, but {of_all[1]}={size}")
+        local_rank = found.below(of_host[0], local_size, of_host[1])
     return Place(
-        starter="torchrun",
-        rank=found.below("RANK", size, "WORLD_SIZE"),
+        starter=starter,
+        rank=found.below(of_all[0], size, of_all[1]),
         size=size,
         local_rank=local_rank,
         local_size=local_size,
         num_nodes=1 if local_size == size else None,
-        job=".".join(found.text(word).strip() for word in words),
+        job=job,
     )
 
 

@@ -60,7 +60,7 @@ class Scheduler:
         return "it has been cancelled" if is_over and not is_at_limit else ""
 
 
-def scheduler_of(environment: Mapping[str, str]) -> Scheduler:
+def scheduler_to_ask(environment: Mapping[str, str]) -> Scheduler:
     """Find the scheduler whose job this is; a LaunchError says why it cannot be asked. Local."""
     if "SLURM_JOB_ID" in environment:
         return _slurm(environment["SLURM_JOB_ID"], int(environment.get("SLURM_RESTART_COUNT", 0)))

@@ -16,7 +16,7 @@ from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.running.agent import Hosts
 from tnt_launch.running.ending import RankEnd
 from tnt_launch.running.execute import JobEnd, run_job
-from tnt_launch.running.requeue import scheduler_of
+from tnt_launch.running.requeue import scheduler_to_ask
 from tnt_launch.running.signals import AskedToEndError, raised_requests
 
 
@@ -34,7 +34,7 @@ Begin = Callable[[LaunchSpec], AbstractContextManager[Start]]
 
 def run_to_the_end(spec: LaunchSpec, begin: Begin) -> int:
     """Run a job, report on stderr, and return the exit code for the shell. Main thread only."""
-    scheduler = scheduler_of(os.environ) if spec.requeue else None
+    scheduler = scheduler_to_ask(os.environ) if spec.requeue else None
     end = _run(spec, begin)
     if scheduler is not None and end.is_to_go_on:
         return scheduler.ask()
