@@ -10,11 +10,11 @@ try:
 except ModuleNotFoundError:  # Python 3.10
     import tomli as tomllib
 
-import tarantella
 import tnt_keras
 from tnt_comm.start.place import advice, find_place
+from tnt_comm.start.rank_process import scheduler_job
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.allocation import find_allocation
+from tnt_launch.planning.allocation import find_allocation, scheduler_job_of
 from tnt_launch.planning.scheduler_job import in_scheduler_job
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -72,6 +72,14 @@ def read_hosts(path):
     return "n1\nn1\nn2\nn2\n" if "pe_hostfile" not in path else "n1 2 q u\nn2 2 q u\n"
 
 
+@pytest.mark.parametrize("record", RECORDS, ids=name_of)
+def test_launcher_and_ranks_know_the_same_job_of_a_scheduler(record):
+    job = scheduler_job(record["variables"])
+    assert scheduler_job_of(record["variables"]) == job
+    number = record["variables"].get("SLURM_JOB_ID")
+    assert number is None or job == f"SLURM_JOB_ID={number}"
+
+
 @pytest.mark.parametrize("record", ALONE, ids=name_of)
 def test_the_launcher_takes_the_hosts_of_the_job_where_a_process_is_alone(record):
     in_job = in_scheduler_job(LaunchSpec(("a.py",)), record["variables"], read_hosts)
@@ -92,8 +100,7 @@ def test_a_launcher_among_others_is_refused(record):
         in_scheduler_job(LaunchSpec(("a.py",)), record["variables"], read_hosts)
 
 
-@pytest.mark.parametrize("package", [tarantella, tnt_keras], ids=["tarantella", "tnt_keras"])
-def test_packages_look_for_a_place_where_there_is_one(package):
-    """They do so when they are imported, and only with one of these variables."""
+def test_a_place_is_looked_for_where_there_is_one():
+    """That is done when a package is imported, and only with one of these variables."""
     records = [record["variables"].keys() for record in RIGHT if "place" in record]
-    assert all(not names.isdisjoint(package._MARKS) for names in records)
+    assert all(not names.isdisjoint(tnt_keras._MARKS) for names in records)

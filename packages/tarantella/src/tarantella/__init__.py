@@ -11,7 +11,6 @@ when one of its names is used first.
 from __future__ import annotations
 
 import importlib
-import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -56,12 +55,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
-"""Variables of which a process of several has one; many others have it, too."""
-
-if not os.environ.keys().isdisjoint(_MARKS):
-    importlib.import_module("tnt_comm")  # which tells others of errors from here on
-    importlib.import_module("tnt_keras.process.direct_start").set_up_this_rank()
+importlib.import_module("tnt_keras")  # which, on a rank, tells others of errors from here on
 
 __all__ = [
     "Model",

@@ -44,11 +44,13 @@ from tnt_comm.job import (
 from tnt_comm.link import Link, fusion_threshold_for, measure_link
 from tnt_comm.locations import include_path, library_path
 from tnt_comm.shared_array import empty
+from tnt_comm.start import join as _join
 from tnt_comm.ticket import Ticket
 from tnt_comm.wire_effect import WireEffect, measure_wire_effect
 
 __version__ = _version("tnt-comm")
 
+_join.forget_other_job()
 ucx_wheel.announce()
 failure.tell_of_errors()
 whereabouts.tell_until_joined()

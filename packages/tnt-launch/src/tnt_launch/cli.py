@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
-from tnt_launch.planning.scheduler_job import in_scheduler_job, read_file
+from tnt_launch.planning.scheduler_job import forget_other_job, in_scheduler_job, read_file
 from tnt_launch.planning.spec import LaunchSpec
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ EXIT_USAGE = 2
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of this process, and return the exit code."""
     _open_standard_descriptors()
+    forget_other_job(os.environ, _step_of_slurm())
     arguments = list(sys.argv[1:] if argv is None else argv)
     parser = make_parser()
     try:
@@ -52,6 +53,14 @@ def _open_standard_descriptors() -> None:
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)
     os.close(fd)
+
+
+def _step_of_slurm() -> str:
+    if "SLURM_STEP_ID" not in os.environ:
+        return ""
+    from tnt_launch.running.processes import step_of_slurm
+
+    return step_of_slurm()
 
 
 def _run_subcommand(name: str, arguments: Sequence[str]) -> int:

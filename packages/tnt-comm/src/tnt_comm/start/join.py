@@ -20,10 +20,12 @@ from tnt_comm.start.endpoints import reserve_port
 from tnt_comm.start.join_watch import JoinWatch
 from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.place import Place, advice, find_place
+from tnt_comm.start.rank_process import claim_rank, forget_rank_of_other_job, refuse_child_of_rank
 from tnt_comm.start.rendezvous import Assignment, Rendezvous, RendezvousPlan, Wait
 from tnt_comm.start.rendezvous_client import RendezvousClient
 from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.settings import Settings, read_settings
+from tnt_comm.start.slurm import without_step_of_other_job
 
 _LOOPBACK = "127.0.0.1"
 # The script, whose folder may be another one on another host, and its arguments.
@@ -60,12 +62,14 @@ class _Start:
                 atexit.register(self._end)
             elif place is None:
                 _advise()
+            claim_rank(os.environ, os.getpid())
             self.has_met = True
 
     @contextlib.contextmanager
     def joining(self) -> Iterator[None]:
         """See `joining`."""
         self.meet()
+        refuse_child_of_rank(os.environ, os.getpid())
         if self._watch is None:
             yield
             return
@@ -138,6 +142,11 @@ class _Start:
 _start = _Start()
 
 
+def forget_other_job() -> None:
+    """Remove the description of a rank that has submitted the job of this process. Local."""
+    forget_rank_of_other_job(os.environ)
+
+
 def meet() -> None:
     """Make sure that the variables `TNT_*` say who this process is. The first time collective."""
     _start.meet()
@@ -163,7 +172,7 @@ def current_place() -> Place | None:
     # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
     # of its own.
     is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)
-    place = find_place(os.environ, is_typed)
+    place = find_place(without_step_of_other_job(os.environ), is_typed)
     # Two programs of one step, at once or one after the other, are two jobs.
     return place and replace(place, job=place.job and f"{place.job} {_PROGRAM}")
 

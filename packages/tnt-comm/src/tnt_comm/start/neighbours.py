@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tnt_comm.start.place import Place
 from tnt_comm.start.rendezvous import Loss
+from tnt_comm.start.slurm import daemon_above
 
 _FIRST_LOOK_S = 4.0  # by then all tasks of a node have been started
 _INTERVAL_S = 2.0
-_PARENT_OF_TASKS = "slurmstepd"
 _PROC = Path("/proc")
 
 
@@ -47,7 +47,7 @@ class Neighbours:
     def _look(self) -> set[int]:
         """Return the numbers on the node of tasks without a process."""
         # In a container that shows processes of this task alone, nothing can be said of others.
-        if not self._sees_parent_of_tasks() or self._place.local_size is None:
+        if daemon_above(self._proc) is None or self._place.local_size is None:
             return set()
         alive: set[int] = set()
         for process in self._proc.glob("[0-9]*"):
@@ -59,14 +59,3 @@ class Neighbours:
                     local = next(one for one in variables if one.startswith(b"SLURM_LOCALID="))
                     alive.add(int(local.partition(b"=")[2]))
         return set(range(self._place.local_size)) - alive
-
-    def _sees_parent_of_tasks(self) -> bool:
-        pid = os.getppid()
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            while pid > 1:
-                status = (self._proc / str(pid) / "stat").read_text()
-                name, _, rest = status.partition("(")[2].rpartition(")")
-                if name.startswith(_PARENT_OF_TASKS):
-                    return True
-                pid = int(rest.split()[1])
-        return False

@@ -60,7 +60,7 @@ class Pmi1:
                 "all ranks come to their first call of Tarantella?"
             ) from None
         except OSError as error:
-            raise CommError(f"the process manager has gone: {error.strerror}") from error
+            raise CommError(_gone(error.strerror)) from error
         finally:
             self._socket.settimeout(before)
         answer = dict(word.split("=", 1) for word in told.split() if "=" in word)
@@ -73,7 +73,7 @@ class Pmi1:
         while not line.endswith(b"\n"):
             byte = self._socket.recv(1)  # no more: what follows may be for an MPI
             if not byte or len(line) > _MOST_BYTES:
-                raise CommError("the process manager has gone, or speaks another protocol")
+                raise CommError(_gone("it has closed the connection, or speaks another protocol"))
             line += byte
         return line.decode(errors="replace").strip()
 
@@ -86,3 +86,10 @@ def _has_mpi() -> bool:
         if is_initialized.value:
             return True
     return False
+
+
+def _gone(why: str | None) -> str:
+    return (
+        f"the process manager has gone: {why}. See what mpirun says; if all ranks run, start them "
+        "with `tarantella`, which needs no process manager."
+    )

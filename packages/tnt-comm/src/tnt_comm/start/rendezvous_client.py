@@ -79,11 +79,13 @@ class RendezvousClient:
     def fail(self, text: str) -> None:
         """Tell rank 0, which tells the others."""
         with contextlib.suppress(CommError):
+            message = last_words(text)
             if self._stream is None:
                 patience = Wait(LINGER_S, LINGER_S, lambda _: None)
                 self._stream = self._connect(Clock(patience, self._plan.rank))
-                self._stream.send(self._report())
-            self._stream.send(last_words(text))
+                # In one message: this process must not count as one that has come.
+                message = {**self._report(), **message}
+            self._stream.send(message)
             send_rest([self._stream])
 
     def close(self) -> None:

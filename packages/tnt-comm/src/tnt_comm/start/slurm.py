@@ -1,18 +1,23 @@
-"""Nodes of SLURM: names in its lists, and addresses of names that no resolver knows."""
+"""SLURM: names in its lists of nodes, addresses of names that no resolver knows, its processes."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 _COMMAND_S = 20.0
 # `gpu[01-03,7]-ib`, or a name without brackets; commas inside of brackets belong to a word.
 _WORD = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 _BRACKETS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
 _ADDRESS = re.compile(r"\bNodeAddr=(\S+)")
+_DAEMON = "slurmstepd"  # the parent of all tasks of a step, and of a batch script
+_OF_BATCH_SCRIPT = ".batch]"
+_PROC = Path("/proc")
 
 
 def first_node(nodes: str) -> str:
@@ -40,6 +45,29 @@ def addresses_of_node(name: str) -> tuple[str, ...]:
         if found is not None:
             return (found[1],)
     return (name,)
+
+
+def daemon_above(proc: Path = _PROC) -> str | None:
+    """Return the title of SLURM's process above this one, `slurmstepd: [7.0]`, if any. Local."""
+    pid = os.getppid()
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        while pid > 1:
+            of_process = proc / str(pid)
+            name, _, rest = (of_process / "stat").read_text().partition("(")[2].rpartition(")")
+            if name.startswith(_DAEMON):
+                return (of_process / "cmdline").read_bytes().decode(errors="replace").strip("\0 ")
+            pid = int(rest.split()[1])
+    return None
+
+
+def without_step_of_other_job(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return variables without those that a batch script has from a step that submitted it. Local.
+
+    SLURM passes them on, and sets no such variables of a batch script.
+    """
+    if "SLURM_STEP_ID" not in environment or _OF_BATCH_SCRIPT not in (daemon_above() or ""):
+        return environment
+    return {name: text for name, text in environment.items() if not name.startswith("SLURM_STEP")}
 
 
 def _expanded(word: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tnt_comm.errors import CommError
-from tnt_comm.start import munge
+from tnt_comm.start import munge, slurm
 from tnt_comm.start.authentication import (
     AuthenticationError,
     ClientHandshake,
@@ -260,6 +260,7 @@ def proc_with(folder, tasks, parent="slurmstepd"):
     """A folder like /proc with a process for each task of a step, and the parent of this one."""
     (folder / str(os.getppid())).mkdir()
     (folder / str(os.getppid()) / "stat").write_text(f"7 ({parent}) S 1 7 7\n")
+    (folder / str(os.getppid()) / "cmdline").write_bytes(f"{parent}: [7.0]\0".encode())
     for task in tasks:
         process = folder / str(900 + task)
         process.mkdir()
@@ -287,3 +288,24 @@ def test_a_task_that_is_no_more_is_told_once_two_looks_agree(
     told = [neighbours.ended() for _ in range(4)]
     assert told[:3] == [None] * 3
     assert (told[3] and told[3].rank) == rank
+
+
+@pytest.mark.parametrize(
+    ("title", "is_kept"),
+    [("slurmstepd: [7.batch]", False), ("slurmstepd: [7.0]", True), (None, True)],
+    ids=["in a batch script", "in a step", "elsewhere"],
+)
+def test_a_batch_script_has_no_step_though_the_step_that_has_submitted_it(
+    title, is_kept, monkeypatch
+):
+    monkeypatch.setattr(slurm, "daemon_above", lambda: title)
+    environment = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEPID": "0"}
+    kept = slurm.without_step_of_other_job(environment)
+    assert kept == (environment if is_kept else {"SLURM_JOB_ID": "7"})
+
+
+@pytest.mark.parametrize("parent", ["slurmstepd", "bash"])
+def test_the_process_of_slurm_above_this_one_is_known_by_its_title(tmp_path, parent):
+    proc = proc_with(tmp_path, [], parent)
+    title = "slurmstepd: [7.0]" if parent == "slurmstepd" else None
+    assert slurm.daemon_above(proc) == title

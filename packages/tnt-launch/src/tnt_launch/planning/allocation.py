@@ -13,6 +13,9 @@ from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots, split_host_
 
 Environment = Mapping[str, str]
 
+# Set where a rank is started, not in the plan: its hosts may be of several jobs.
+SCHEDULER_JOB = "TNT_SCHEDULER_JOB"
+_JOBS = ("SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID", "OAR_JOB_ID")
 _FIRST_SPECIAL_STEP = 4294967290  # batch scripts and shells of SLURM, which no srun has started
 _TASKS = re.compile(r"(?P<tasks>[0-9]{1,9})(?:\(x(?P<times>[0-9]{1,9})\))?", re.ASCII)
 
@@ -104,6 +107,14 @@ def scheduler_of(environment: Environment) -> str:
     """Return the scheduler of the job around this process, empty where there is none. Pure."""
     system = _system_of(environment)
     return "" if system is None else system.scheduler
+
+
+def scheduler_job_of(environment: Environment) -> str:
+    """Return the job around this process, `SLURM_JOB_ID=7`; empty where there is none. Pure."""
+    names = [name for name in _JOBS if environment.get(name)]
+    if "SGE_TASK_ID" in environment and environment.get("JOB_ID"):  # others have a JOB_ID, too
+        names.append("JOB_ID")
+    return f"{names[0]}={environment[names[0]]}" if names else ""
 
 
 def _system_of(environment: Environment) -> _System | None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import replace
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.allocation import (
+    SCHEDULER_JOB,
     Allocation,
     Environment,
     find_allocation,
     is_task_of_srun,
     read_tasks,
+    scheduler_job_of,
     scheduler_of,
 )
 from tnt_launch.planning.hosts import split_host_list
 from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
+from tnt_launch.planning.variables import JOB_VARIABLES, RENDEZVOUS
 
 _FIRST_PORT, _LAST_PORT = 20000, 32768  # below those that the kernel gives to clients
 
@@ -54,15 +57,27 @@ def in_scheduler_job(
 def _warnings_inside_a_rank(
     spec: LaunchSpec, environment: Environment, read_file: Callable[[str], str]
 ) -> tuple[str, ...]:
-    """Warn where a rank seems to have submitted the job in which this launcher runs."""
+    """Warn where a launcher in a rank uses less than a scheduler has given."""
     allocation = None if spec.hosts else find_allocation(environment, read_file)
     if "TNT_RANK" not in environment or allocation is None or len(allocation.hosts) == 1:
         return ()
     return (
         f"TNT_RANK is set, as a rank sets it for what it starts: of the {len(allocation.hosts)} "
-        f"hosts of the {allocation.scheduler} job only this one is used. In a job that a rank has "
-        f"submitted begin the script with: unset TNT_RANK TNT_JOB_ID",
+        f"hosts of the {allocation.scheduler} job only this one is used. To use all, begin the "
+        f"script with: unset TNT_RANK TNT_JOB_ID",
     )
+
+
+def forget_other_job(environment: MutableMapping[str, str], step_of_slurm: str) -> None:
+    """Remove what describes a rank, or a step of SLURM, that has submitted this job. Local."""
+    here, job_of_rank = scheduler_job_of(environment), environment.get(SCHEDULER_JOB)
+    forgotten: list[str] = []
+    if here and job_of_rank is not None and here != job_of_rank:
+        forgotten += [*JOB_VARIABLES, RENDEZVOUS.name]
+    if step_of_slurm.endswith(".batch"):  # for which SLURM sets no such variables
+        forgotten += [name for name in environment if name.startswith("SLURM_STEP")]
+    for name in forgotten:
+        environment.pop(name, None)
 
 
 def read_file(path: str) -> str:

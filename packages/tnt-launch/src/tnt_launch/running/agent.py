@@ -16,6 +16,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER
 from tnt_launch.numbers import format_ranges
 from tnt_launch.output.files import Stream
+from tnt_launch.planning.allocation import SCHEDULER_JOB, scheduler_job_of
 from tnt_launch.planning.plan import HostPlan, LaunchPlan, RankPlan
 from tnt_launch.running.board import Board, Entry, Failure
 from tnt_launch.running.ending import exit_text
@@ -281,7 +282,7 @@ class LocalAgent:
             popen = subprocess.Popen(
                 rank.argv,
                 cwd=self._plan.working_directory,
-                env={**os.environ, **rank.environment},
+                env={**os.environ, SCHEDULER_JOB: scheduler_job_of(os.environ), **rank.environment},
                 stdin=None if is_first else subprocess.DEVNULL,
                 stdout=None if is_first and self._is_rank_0_direct else subprocess.PIPE,
                 stderr=subprocess.PIPE,

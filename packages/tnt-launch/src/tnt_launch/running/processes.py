@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import resource
 import signal
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ from pathlib import Path
 from tnt_launch.errors import LaunchError
 
 PROC = Path("/proc")
+_STEP = re.compile(r"slurmstepd: \[(.*)\]")
 _LIMITS = {
     errno.EMFILE: (resource.RLIMIT_NOFILE, "open files (ulimit -n)"),
     errno.EAGAIN: (resource.RLIMIT_NPROC, "processes and threads (ulimit -u)"),
@@ -65,13 +67,20 @@ def top_of(pid: int, ancestor: int) -> int | None:
     return None
 
 
+def step_of_slurm() -> str:
+    """Return the step whose process is above this one, `7.0` or `7.batch`; `""` if none is."""
+    pid = os.getppid()
+    while pid > 1:
+        title = _STEP.match(_bytes_of(pid, "cmdline").decode(errors="replace"))
+        if title is not None:
+            return title[1]
+        pid = parent_of(pid)
+    return ""
+
+
 def has_variable(pid: int, name: str, value: str) -> bool:
     """Return whether a process was started with an environment variable."""
-    try:
-        environment = (PROC / str(pid) / "environ").read_bytes()
-    except OSError:  # somebody else's, or gone
-        return False
-    return f"{name}={value}".encode() in environment.split(b"\0")
+    return f"{name}={value}".encode() in _bytes_of(pid, "environ").split(b"\0")
 
 
 def signal_all(
@@ -101,6 +110,14 @@ def _signal(pid: int, number: int, is_meant: Callable[[int], bool]) -> bool:
 def all_pids() -> Iterator[int]:
     """Give the numbers of all processes of this host."""
     return (int(name) for name in os.listdir(PROC) if name.isdigit())
+
+
+def _bytes_of(pid: int, file: str) -> bytes:
+    """Return the content of a file, nothing if the process is somebody else's or gone."""
+    try:
+        return (PROC / str(pid) / file).read_bytes()
+    except OSError:
+        return b""
 
 
 def _stat(pid: int) -> tuple[str, str, str]:

@@ -6,7 +6,7 @@ from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_parser
-from tnt_launch.planning.scheduler_job import in_scheduler_job
+from tnt_launch.planning.scheduler_job import forget_other_job, in_scheduler_job
 from tnt_launch.planning.spec import SSH, Rendezvous
 
 JOB = {
@@ -157,9 +157,33 @@ def test_what_processes_of_a_job_start_is_on_their_host(variable):
     assert (spec.hosts, spec.rendezvous) == ((), None)
 
 
-def test_a_launcher_in_a_job_that_a_rank_has_submitted_says_that_it_uses_one_host():
+def test_a_launcher_that_a_rank_starts_says_that_it_uses_one_host():
     spec = spec_of("-n 2", JOB | {"TNT_RANK": "0", "TNT_JOB_ID": "1"})
     assert spec.hosts == ()
     [warning] = spec.warnings
     assert "of the 2 hosts of the SLURM job only this one is used" in warning
     assert "unset TNT_RANK TNT_JOB_ID" in warning
+
+
+@pytest.mark.parametrize("job_of_rank", ["SLURM_JOB_ID=10", ""], ids=["in a job", "in none"])
+def test_a_launcher_in_a_job_that_a_rank_has_submitted_uses_all_hosts(job_of_rank):
+    of_rank = {"TNT_RANK": "0", "TNT_JOB_ID": "1", "TNT_RENDEZVOUS": "n9:20000"}
+    environment = JOB | of_rank | {"TNT_SCHEDULER_JOB": job_of_rank, "TNT_TIMEOUT_S": "9"}
+    forget_other_job(environment, "11.0")
+    assert environment == JOB | {"TNT_TIMEOUT_S": "9"}
+    assert spec_of("", environment).hosts == BOTH
+
+
+@pytest.mark.parametrize("job", [JOB, {}], ids=["in a job", "in none"])
+def test_a_launcher_in_the_job_of_its_rank_forgets_nothing(job):
+    environment = job | {"TNT_RANK": "0", "TNT_JOB_ID": "1", "TNT_SCHEDULER_JOB": "SLURM_JOB_ID=11"}
+    before = dict(environment)
+    forget_other_job(environment, "11.0")
+    assert environment == before
+
+
+def test_a_launcher_in_a_batch_script_forgets_the_step_that_has_submitted_it():
+    environment = dict(TASK)
+    forget_other_job(environment, "11.batch")
+    assert spec_of("", environment).hosts == BOTH
+    assert not any(name.startswith("SLURM_STEP") for name in environment)
