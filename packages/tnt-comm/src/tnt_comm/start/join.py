@@ -42,6 +42,7 @@ class _Start:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self.has_met = False
+        self._has_joined = False
         self._manager: ProcessManager | None = None
         self._reserved: socket.socket | None = None  # until C++ listens there
         self._watch: JoinWatch | None = None
@@ -69,12 +70,11 @@ class _Start:
     def joining(self) -> Iterator[None]:
         """See `joining`."""
         self.meet()
-        refuse_child_of_rank(os.environ, os.getpid())
-        if self._watch is None:
+        if not self._has_joined:  # forks of a process that has are refused in C++
+            refuse_child_of_rank(os.environ, os.getpid())
+        with contextlib.nullcontext() if self._watch is None else self._watch.joining():
             yield
-            return
-        with self._watch.joining():
-            yield
+        self._has_joined = True
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
