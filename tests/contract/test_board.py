@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 import subprocess
 import sys
 
@@ -56,8 +57,20 @@ def test_both_sides_know_the_same_fields_and_sizes():
 
 def test_both_sides_know_the_same_code_as_that_of_users():
     """A rank names the line where it reports its error, the launcher where it finds a traceback."""
-    of_ranks, of_launcher = tnt_comm.failure._NOT_THE_USERS, traceback_text._NOT_THE_USERS
-    assert of_ranks.pattern == of_launcher.pattern
+
+    def pattern(module):
+        beside = re.escape(module._BESIDE_THIS_PACKAGE)
+        assert beside in module._NOT_THE_USERS.pattern
+        return module._NOT_THE_USERS.pattern.replace(beside, "")
+
+    assert pattern(tnt_comm.failure) == pattern(traceback_text)
+
+
+@pytest.mark.parametrize(
+    "file", ["/home/a/src/tarantella/models/train.py", "/home/a/tnt_data/train.py", "train.py"]
+)
+def test_a_folder_of_the_users_may_have_the_name_of_a_package(file):
+    assert tnt_comm.failure.is_of_users(file)
 
 
 def test_epoch_and_step_are_those_that_a_rank_notes(told):

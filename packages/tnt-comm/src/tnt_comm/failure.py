@@ -17,6 +17,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -43,10 +44,12 @@ _TOLD_TRACEBACK = "Traceback (most recent call last):"
 _IN_LAYER = re.compile(r"(?:[\w.]+: )?Exception encountered when calling .*\.")
 _BOLD = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
 _FRAME = re.compile(r'(?:  )?  File "(?P<file>.*)", line (?P<line>\d+)(, in .*)?')
+_BESIDE_THIS_PACKAGE = str(Path(__file__).parents[1])
 _NOT_THE_USERS = re.compile(
     r"<frozen |__autograph_generated_file"
     r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
-    r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+    r"|/packages/[\w-]+/src/(tnt_\w+|tarantella)/"
+    rf"|^{re.escape(_BESIDE_THIS_PACKAGE)}/(tnt_(comm|data|keras|launch)|tarantella)/"
     r"|\.(pyx|pxd|pxi)$"  # libraries in Cython: their frames have no folder
 )
 

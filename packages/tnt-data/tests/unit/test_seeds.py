@@ -270,6 +270,49 @@ def read_from(batches: Iterator[Any]) -> Iterator[Any]:
     return (batch for batch in batches)
 
 
+def make_a_generator() -> Iterator[Any]:
+    rng = np.random.default_rng()
+    yield rng.normal()
+
+
+def make_one_with_none() -> Iterator[Any]:
+    yield np.random.RandomState(seed=None).normal()
+
+
+def make_one_with_a_seed(seed: int = 3) -> Iterator[Any]:
+    yield np.random.default_rng(seed).normal()
+
+
+def sample_without_a_seed(tables: Any = ()) -> Iterator[Any]:
+    yield from (table.sample(2, random_state=None) for table in tables)
+
+
+class Settings:
+    seed = 3
+
+
+def read_a_seed() -> Iterator[Any]:
+    yield Settings.seed + np.random.rand()
+
+
+def draw_by_default(rng: Any = np.random.default_rng()) -> Any:  # noqa: B008
+    return rng.normal()
+
+
+class Flip:
+    def __call__(self) -> Any:
+        return np.random.rand()
+
+
+class Augmentations:
+    def __init__(self, *augmentations: Any) -> None:
+        self.augmentations = list(augmentations)
+
+    def batches(self) -> Iterator[Any]:
+        for augmentation in self.augmentations:
+            yield augmentation()
+
+
 KNOWN_GENERATORS: dict[str, tuple[Callable[[], Iterator[Any]], bool]] = {
     "a generator of NumPy": (lambda: draw_by(np.random.default_rng().normal), True),
     "a generator of NumPy with a seed": (lambda: draw_by(np.random.default_rng(3).normal), False),
@@ -283,6 +326,15 @@ KNOWN_GENERATORS: dict[str, tuple[Callable[[], Iterator[Any]], bool]] = {
     "an expression without draws": (lambda: read_from(draw_by(dict)), False),
     "pandas": (lambda: (table.sample(2) for table in ()), True),
     "pandas with a seed": (lambda: (table.sample(2, random_state=3) for table in ()), False),
+    "pandas with no seed": (sample_without_a_seed, True),
+    "made in the code": (make_a_generator, True),
+    "made in the code with None": (make_one_with_none, True),
+    "made in the code with a seed": (make_one_with_a_seed, False),
+    "beside a name of a seed": (read_a_seed, True),
+    "a default": (lambda: draw_by(draw_by_default), True),
+    "in a list": (Augmentations(draw_by_default).batches, True),
+    "an object in a list": (Augmentations(Flip()).batches, True),
+    "a list without draws": (Augmentations(dict, Settings).batches, False),
     "SciPy": (lambda: (normal.rvs(size=2) for normal in ()), True),
 }
 

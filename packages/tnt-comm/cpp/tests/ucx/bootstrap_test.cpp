@@ -135,7 +135,7 @@ TEST(Bootstrap, OfARankWithAnotherSecretIsRefusedAndLogged) {
   const auto errors = run(
       2, [](Bootstrap& bootstrap) { bootstrap.barrier(); },
       [](BootstrapPlace& place) {
-        if (place.rank == 1) place.secret = "a guess of a stranger";
+        if (place.rank == 1) place.secret = "a guess of an unknown process";
       },
       2);
   ASSERT_TRUE(errors[0] && errors[1]);
@@ -214,23 +214,23 @@ TEST(Bootstrap, IsNotHeldUpByStrangers) {
     EXPECT_EQ(bootstrap->exchange("0"), (std::vector<std::string>{"0", "1"}));
   });
   const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
-  std::vector<int> strangers;
-  while (strangers.size() < 300) {
+  std::vector<int> intruders;
+  while (intruders.size() < 300) {
     const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (::connect(descriptor, address.get(), address.num_bytes()) != 0) {
       ::close(descriptor);
       continue;
     }
-    if (strangers.size() % 2 == 0) {
+    if (intruders.size() % 2 == 0) {
       const std::string rubbish(500, 'x');
       ::send(descriptor, rubbish.data(), rubbish.size(), MSG_NOSIGNAL);
     }
-    strangers.push_back(descriptor);
+    intruders.push_back(descriptor);
   }
   const auto bootstrap = start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS));
   EXPECT_EQ(bootstrap->exchange("1"), (std::vector<std::string>{"0", "1"}));
   hub.join();
-  for (const int stranger : strangers) ::close(stranger);
+  for (const int intruder : intruders) ::close(intruder);
 }
 
 // In a process of its own, which has few descriptors.
@@ -251,11 +251,11 @@ TEST(Bootstrap, IsNotHeldUpByStrangersWhoTakeAllDescriptors) {
   const CapturedStderr captured;
   const pid_t hub = start_rank_zero_with_few_files(port.number, 20);
   const SocketAddress address = addresses_of("127.0.0.1")[0].with_port(port.number);
-  std::vector<int> strangers;
-  while (strangers.size() < 100) {
+  std::vector<int> intruders;
+  while (intruders.size() < 100) {
     const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (::connect(descriptor, address.get(), address.num_bytes()) == 0) {
-      strangers.push_back(descriptor);
+      intruders.push_back(descriptor);
     } else {
       ::close(descriptor);
     }
@@ -266,7 +266,7 @@ TEST(Bootstrap, IsNotHeldUpByStrangersWhoTakeAllDescriptors) {
   int status = -1;
   EXPECT_EQ(::waitpid(hub, &status, 0), hub);
   EXPECT_EQ(status, 0);
-  for (const int stranger : strangers) ::close(stranger);
+  for (const int intruder : intruders) ::close(intruder);
   EXPECT_NE(captured.text().find("has no descriptors left"), std::string::npos) << captured.text();
 }
 

@@ -156,7 +156,7 @@ TEST_F(UcxDevices, PutWhatIsRedirectedThereAndNotIntoTheSegment) {
   EXPECT_EQ(target.front(), std::byte{1});
 }
 
-// A part that says that more bytes follow than there are, as a stranger could send it.
+// A part that says that more bytes follow than there are, as an unknown process could send it.
 TEST_F(UcxDevices, ReadNothingBeyondAMessage) {
   const ucx::Functions functions = tests::FakeUcx::library().functions;
   std::string row(100, '\0');

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tnt_comm.errors import CommError
-from tnt_comm.start.stream import Message, Stream
+from tnt_comm.start.signed_connection import Message, SignedConnection
 
 _PROTOCOL = "tarantella 1"
 _NUMBER_BYTES = 32
@@ -89,38 +89,38 @@ class SameUser:
 class ServerHandshake:
     """The end of rank 0, until the other one is trusted."""
 
-    def __init__(self, stream: Stream, trust: Trust) -> None:
+    def __init__(self, connection: SignedConnection, trust: Trust) -> None:
         """Send the challenge."""
-        self._stream, self._trust = stream, trust
+        self._connection, self._trust = connection, trust
         self._number = secrets.token_bytes(_NUMBER_BYTES)
-        stream.send({"is": _PROTOCOL, "number": self._number.hex(), **trust.invitation()})
+        connection.send({"is": _PROTOCOL, "number": self._number.hex(), **trust.invitation()})
 
     def advance(self) -> bool:
         """Return whether the other end is trusted from now on."""
-        answer = self._stream.take()
+        answer = self._connection.take()
         if answer is None:
             return False
         numbers = self._number + _bytes_in(answer, "number")
         secret = self._trust.secret({})
         if not _is_proof(answer, secret, b"joins", numbers):
-            self._stream.send({"refused": "it does not know the secret of the job"})
+            self._connection.send({"refused": "it does not know the secret of the job"})
             raise AuthenticationError("it does not know the secret of the job")
-        self._stream.send({"proof": _proof(secret, b"receives", numbers).hex()})
-        self._stream.authenticate_by(_proof(secret, b"session", numbers), b"down", b"up")
+        self._connection.send({"proof": _proof(secret, b"receives", numbers).hex()})
+        self._connection.authenticate_by(_proof(secret, b"session", numbers), b"down", b"up")
         return True
 
 
 class ClientHandshake:
     """The end of another process, until rank 0 and it trust each other."""
 
-    def __init__(self, stream: Stream, trust: Trust) -> None:
-        self._stream, self._trust = stream, trust
+    def __init__(self, connection: SignedConnection, trust: Trust) -> None:
+        self._connection, self._trust = connection, trust
         self._numbers = b""
         self.secret = b""  # as soon as it is known
 
     def advance(self) -> bool:
         """Return whether rank 0 is trusted from now on, and trusts."""
-        message = self._stream.take()
+        message = self._connection.take()
         if message is None:
             return False
         if not self._numbers:
@@ -131,7 +131,7 @@ class ClientHandshake:
         if not _is_proof(message, self.secret, b"receives", self._numbers):
             raise AuthenticationError("what answers does not know the secret of the job")
         key = _proof(self.secret, b"session", self._numbers)
-        self._stream.authenticate_by(key, b"up", b"down")
+        self._connection.authenticate_by(key, b"up", b"down")
         return True
 
     def _answer(self, challenge: Message) -> None:
@@ -141,7 +141,7 @@ class ClientHandshake:
         self._numbers = _bytes_in(challenge, "number") + number
         self.secret = self._trust.secret(challenge)
         proof = _proof(self.secret, b"joins", self._numbers)
-        self._stream.send({"number": number.hex(), "proof": proof.hex()})
+        self._connection.send({"number": number.hex(), "proof": proof.hex()})
 
 
 def derived(secret: bytes, what: str) -> str:

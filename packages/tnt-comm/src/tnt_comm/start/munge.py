@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from tnt_comm.errors import CommError
 from tnt_comm.start.authentication import AuthenticationError
-from tnt_comm.start.stream import Message
+from tnt_comm.start.signed_connection import Message
 
 _COMMAND_S = 20.0
 _FIRST_OF_CREDENTIALS = 8  # exit codes of `unmunge` from here on say what is wrong with one

@@ -11,7 +11,7 @@ from typing import Protocol
 from tnt_comm.errors import CommError, CommTimeoutError, PeerLostError
 from tnt_comm.start.authentication import Trust
 from tnt_comm.start.numbering import RankPlace
-from tnt_comm.start.stream import Message, Stream
+from tnt_comm.start.signed_connection import Message, SignedConnection
 
 LOOK_S = 0.2  # between two looks at what else there is to do
 PROOF_S = 10.0  # for the other end of a connection to prove that it is of this start
@@ -148,11 +148,11 @@ def message_of(loss: Loss) -> Message:
     return {"lost": loss.rank, "text": loss.text, **kind}
 
 
-def send_rest(streams: Iterable[Stream]) -> None:
+def send_rest(connections: Iterable[SignedConnection]) -> None:
     """Send what is to be sent still, for some seconds at most."""
-    pending = list(streams)
+    pending = list(connections)
     end = time.monotonic() + _LAST_WORDS_S
-    while any(stream.has_output for stream in pending) and time.monotonic() < end:
-        for stream in pending:
-            stream.flush()
+    while any(connection.has_output for connection in pending) and time.monotonic() < end:
+        for connection in pending:
+            connection.flush()
         time.sleep(0.01)

@@ -25,7 +25,7 @@ from tnt_comm.start.rendezvous import (
     send_rest,
 )
 from tnt_comm.start.rendezvous_server import RendezvousServer
-from tnt_comm.start.stream import Message, Stream
+from tnt_comm.start.signed_connection import Message, SignedConnection
 
 _RETRY_S = (0.05, 0.4)  # between two attempts to reach rank 0: at first, and at most
 
@@ -35,7 +35,7 @@ class RendezvousClient:
 
     def __init__(self, plan: RendezvousPlan) -> None:
         self._plan = plan
-        self._stream: Stream | None = None
+        self._connection: SignedConnection | None = None
         self._secret = b""
         self._has_host_joined = False
         self.loss: Loss | None = None
@@ -46,9 +46,9 @@ class RendezvousClient:
         own = self._plan.rank
         clock = Clock(wait, own)
         try:
-            self._stream = self._connect(clock)
-            self._stream.send(self._report())
-            while (message := self._next(self._stream)) is None:
+            self._connection = self._connect(clock)
+            self._connection.send(self._report())
+            while (message := self._next(self._connection)) is None:
                 clock.look("others, as rank 0 does")
         except BaseException as error:
             self._tell(loss_of(own, error))
@@ -63,39 +63,39 @@ class RendezvousClient:
 
     def watch(self, has_joined: Callable[[], bool]) -> Loss | None:
         """Tell rank 0 when this process has joined; until then hear of those that have not."""
-        assert self._stream is not None
+        assert self._connection is not None
         while not has_joined() and self.last_words is None:
             try:
-                self._next(self._stream)
+                self._next(self._connection)
             except CommError:
                 return None if has_joined() else self.loss
-            if self._has_host_joined and not self._stream.is_open:
+            if self._has_host_joined and not self._connection.is_open:
                 return None  # whoever joins now, notices by itself who has ended
-        self._stream.send(self.last_words or {"joined": True})
-        send_rest([self._stream])
-        self._stream.close()
+        self._connection.send(self.last_words or {"joined": True})
+        send_rest([self._connection])
+        self._connection.close()
         return None
 
     def fail(self, text: str) -> None:
         """Tell rank 0, which tells the others."""
         with contextlib.suppress(CommError):
             message = last_words(text)
-            if self._stream is None:
+            if self._connection is None:
                 patience = Wait(LINGER_S, LINGER_S, lambda _: None)
-                self._stream = self._connect(Clock(patience, self._plan.rank))
+                self._connection = self._connect(Clock(patience, self._plan.rank))
                 # In one message: this process must not count as one that has come.
                 message = {**self._report(), **message}
-            self._stream.send(message)
-            send_rest([self._stream])
+            self._connection.send(message)
+            send_rest([self._connection])
 
     def close(self) -> None:
         """Close the socket."""
-        if self._stream is not None:
-            self._stream.close()
+        if self._connection is not None:
+            self._connection.close()
 
     def _tell(self, loss: Loss) -> None:
         """Tell the others what they do not know yet."""
-        if loss.rank == 0 and self._stream is None:
+        if loss.rank == 0 and self._connection is None:
             # It has never come, and its host is this one. The others knock there.
             with contextlib.suppress(CommError):
                 RendezvousServer(self._plan).fail(loss.text)
@@ -109,7 +109,7 @@ class RendezvousClient:
             "host": this_host(),
         }
 
-    def _connect(self, clock: Clock) -> Stream:
+    def _connect(self, clock: Clock) -> SignedConnection:
         """Return a connection to rank 0, which is trusted; knocks until it is there."""
         pause, longest = _RETRY_S
         reasons: dict[str, None] = {}  # in order, each once
@@ -125,23 +125,23 @@ class RendezvousClient:
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
-    def _introduced(self, connection: socket.socket) -> Stream:
+    def _introduced(self, endpoint: socket.socket) -> SignedConnection:
         trust = self._plan.trust
-        trust.check(connection)
-        stream = Stream(connection)
-        handshake = ClientHandshake(stream, trust)
+        trust.check(endpoint)
+        connection = SignedConnection(endpoint)
+        handshake = ClientHandshake(connection, trust)
         end = time.monotonic() + PROOF_S
         while not handshake.advance():
-            if not stream.is_open or time.monotonic() > end:
+            if not connection.is_open or time.monotonic() > end:
                 raise AuthenticationError("what listens there does not answer as a rank")
-            _wait_for(stream)
+            _wait_for(connection)
         self._secret = handshake.secret
-        return stream
+        return connection
 
-    def _next(self, stream: Stream) -> Message | None:
+    def _next(self, connection: SignedConnection) -> Message | None:
         """Return a message of rank 0, after some waiting; raise what it says is lost."""
-        _wait_for(stream)
-        message = stream.take()
+        _wait_for(connection)
+        message = connection.take()
         if message is not None and "joined" in message:
             self._has_host_joined = True
         if message is not None and "refused" in message:
@@ -153,7 +153,7 @@ class RendezvousClient:
                 bool(message["is_late"]),
                 bool(message["is_orderly"]),
             )
-        elif message is None and not stream.is_open and not self._has_host_joined:
+        elif message is None and not connection.is_open and not self._has_host_joined:
             self.loss = Loss(
                 0, "rank 0 has ended before all ranks had joined the job. See its output."
             )
@@ -162,11 +162,11 @@ class RendezvousClient:
         return message
 
 
-def _wait_for(stream: Stream) -> None:
+def _wait_for(connection: SignedConnection) -> None:
     """Let a connection go on, and wait for a moment until it can."""
     with selectors.DefaultSelector() as selector:
-        if stream.is_open:
-            selector.register(stream, selectors.EVENT_READ)
+        if connection.is_open:
+            selector.register(connection, selectors.EVENT_READ)
             selector.select(LOOK_S)
-    stream.flush()
-    stream.receive()
+    connection.flush()
+    connection.receive()

@@ -27,17 +27,17 @@ from tnt_comm.start.rendezvous import (
     message_of,
     send_rest,
 )
-from tnt_comm.start.stream import Message, Stream
+from tnt_comm.start.signed_connection import Message, SignedConnection
 
 _MAX_PENDING = 64
 _MOST_NAMES = 10  # of ranks in a message
 
 
 @dataclass
-class _Connection:
+class _Peer:
     """A process that has connected to rank 0."""
 
-    stream: Stream
+    connection: SignedConnection
     handshake: ServerHandshake | None
     begin: float = field(default_factory=time.monotonic)
     rank: int | None = None
@@ -54,8 +54,8 @@ class RendezvousServer:
         self._listener.setblocking(False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
-        self._pending: list[_Connection] = []
-        self._others: dict[int, _Connection] = {}
+        self._pending: list[_Peer] = []
+        self._others: dict[int, _Peer] = {}
         self.loss: Loss | None = None
         self.last_words: Message | None = None
 
@@ -111,7 +111,7 @@ class RendezvousServer:
     def close(self) -> None:
         """Close all sockets."""
         for peer in [*self._pending, *self._others.values()]:
-            peer.stream.close()
+            peer.connection.close()
         if self._listener is not None:
             self._listener.close()
 
@@ -119,12 +119,12 @@ class RendezvousServer:
         hosts = {0: this_host(), **{rank: one.host for rank, one in self._others.items()}}
         places = number_ranks(hosts)
         others = (one for rank, one in self._others.items() if hosts[rank] != hosts[0])
-        address = next((one.stream.own_address for one in others), "")
+        address = next((one.connection.own_address for one in others), "")
         rendezvous = self._plan.rendezvous(address)
         job_id = secrets.token_hex(8)
         common = {"job_id": job_id, "rendezvous": rendezvous}
         for rank, peer in self._others.items():
-            peer.stream.send({"place": places[rank], **common})
+            peer.connection.send({"place": places[rank], **common})
         secret = derived(self._plan.trust.secret({}), job_id)
         return Assignment(places[0], job_id, secret, rendezvous)
 
@@ -138,10 +138,10 @@ class RendezvousServer:
             if key.fileobj is self._listener:
                 self._accept()
             else:
-                key.data.stream.receive()
+                key.data.connection.receive()
                 self._look_at(key.data)
         for peer in [*self._pending, *self._others.values()]:
-            peer.stream.flush()
+            peer.connection.flush()
         limit = time.monotonic() - PROOF_S
         for pending in [one for one in self._pending if one.begin < limit]:
             self._drop(pending)
@@ -149,40 +149,40 @@ class RendezvousServer:
     def _accept(self) -> None:
         assert self._listener is not None
         with contextlib.suppress(BlockingIOError):
-            connection, _ = self._listener.accept()
+            accepted, _ = self._listener.accept()
             if len(self._pending) >= _MAX_PENDING + self._plan.size:
                 self._drop(self._pending[0])
             trust = self._plan.trust
             try:
-                trust.check(connection)
-                stream = Stream(connection)
-                peer = _Connection(stream, ServerHandshake(stream, trust))
+                trust.check(accepted)
+                connection = SignedConnection(accepted)
+                peer = _Peer(connection, ServerHandshake(connection, trust))
             except AuthenticationError:
-                connection.close()
+                accepted.close()
                 return
             self._pending.append(peer)
-            self._selector.register(stream, selectors.EVENT_READ, peer)
+            self._selector.register(connection, selectors.EVENT_READ, peer)
 
-    def _look_at(self, peer: _Connection) -> None:
+    def _look_at(self, peer: _Peer) -> None:
         try:
             if peer.handshake is not None and peer.handshake.advance():
                 peer.handshake = None
             if peer.handshake is None:
-                while (message := peer.stream.take()) is not None:
+                while (message := peer.connection.take()) is not None:
                     self._take(peer, message)
         except CommError:
             self._drop(peer)
-        if not peer.stream.is_open:
+        if not peer.connection.is_open:
             self._drop(peer)
 
-    def _take(self, peer: _Connection, message: Message) -> None:
+    def _take(self, peer: _Peer, message: Message) -> None:
         if peer.rank is None:
             self._admit(peer, message)
         if "end" in message and self.loss is None and peer.rank is not None:
             self.loss = loss_in(peer.rank, message)
         peer.has_joined = peer.has_joined or "joined" in message
 
-    def _admit(self, peer: _Connection, message: Message) -> None:
+    def _admit(self, peer: _Peer, message: Message) -> None:
         rank, size = message.get("rank"), message.get("size")
         refusal = ""
         if size != self._plan.size or not isinstance(rank, int) or not 0 < rank < size:
@@ -190,37 +190,37 @@ class RendezvousServer:
         elif rank in self._others:
             refusal = f"rank {rank} has come already: a program that a rank starts is no rank"
         if refusal:
-            peer.stream.send({"refused": refusal})
+            peer.connection.send({"refused": refusal})
             raise AuthenticationError(refusal)
         assert isinstance(rank, int)
         peer.rank, peer.host = rank, str(message.get("host", ""))
         self._pending.remove(peer)
         self._others[rank] = peer
 
-    def _drop(self, peer: _Connection) -> None:
+    def _drop(self, peer: _Peer) -> None:
         """Be done with a connection; that of a process that has not joined is a loss."""
         if peer in self._pending:
             self._pending.remove(peer)
         with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(peer.stream)
+            self._selector.unregister(peer.connection)
         if peer.rank is not None and not peer.has_joined and self.loss is None:
             self.loss = Loss(
                 peer.rank,
                 f"rank {peer.rank} on {_name_in(peer.host)} has ended before all ranks had "
                 "joined the job. See its output.",
             )
-        peer.stream.close()
+        peer.connection.close()
 
     def _tell(self, loss: Loss) -> None:
         """Tell all others that are there still."""
         self._send(message_of(loss), but=loss.rank)
-        send_rest(peer.stream for peer in self._others.values())
+        send_rest(peer.connection for peer in self._others.values())
 
     def _send(self, message: Message, but: int = 0) -> None:
         """Send a message to all others that have not joined."""
         for rank, peer in self._others.items():
-            if peer.stream.is_open and not peer.has_joined and rank != but:
-                peer.stream.send(message)
+            if peer.connection.is_open and not peer.has_joined and rank != but:
+                peer.connection.send(message)
 
     def _close_listener(self) -> None:
         if self._listener is not None:

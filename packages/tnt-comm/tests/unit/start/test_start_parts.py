@@ -23,8 +23,8 @@ from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.numbering import RankPlace, number_ranks
 from tnt_comm.start.place import Place
 from tnt_comm.start.settings import read_settings
+from tnt_comm.start.signed_connection import SignedConnection
 from tnt_comm.start.slurm import first_node, node_names
-from tnt_comm.start.stream import Stream
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ class Ends:
 
     def __init__(self, own, others):
         self._sockets = socket.socketpair()
-        self.server, self.client = map(Stream, self._sockets)
+        self.server, self.client = map(SignedConnection, self._sockets)
         self._others = others
         self._server_handshake = ServerHandshake(self.server, own)
         self._client_handshake = ClientHandshake(self.client, others)
@@ -115,9 +115,9 @@ class Ends:
 
     def move(self):
         """Let both receive."""
-        for stream in (self.server, self.client):
-            stream.flush()
-            stream.receive()
+        for connection in (self.server, self.client):
+            connection.flush()
+            connection.receive()
 
 
 @pytest.mark.parametrize("trust", [SharedSecret("s" * 16), SameUser()], ids=["secret", "user"])
@@ -161,12 +161,12 @@ def test_a_message_that_is_changed_repeated_or_sent_back_is_noticed(change):
 def test_what_is_no_message_is_an_error(text):
     one, other = socket.socketpair()
     with one:
-        stream = Stream(other)
+        connection = SignedConnection(other)
         one.send(text)
-        stream.receive()
+        connection.receive()
         with pytest.raises(CommError, match=r"of \d+ bytes|no message of a rank"):
-            stream.take()
-        stream.close()
+            connection.take()
+        connection.close()
 
 
 def test_a_process_of_another_user_is_refused(monkeypatch):

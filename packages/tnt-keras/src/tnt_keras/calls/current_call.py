@@ -133,7 +133,7 @@ def give_up(error: Exception) -> None:
         tnt_comm.barrier(_AT_ONCE_S, label=f"{name}: after an error", caller=f"{caller} ({cause})")
 
 
-def settle_failure() -> None:
+def require_failure_of_all() -> None:
     """Make sure that the call which failed on this rank has failed on all. Collective if it did."""
     if not _failed:
         return

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call, settle_failure, user_line
+from tnt_keras.calls.current_call import current_call, require_failure_of_all, user_line
 from tnt_keras.process.rank import MASTER_RANK
 
 _BUILDING_S = 120.0
@@ -99,7 +99,7 @@ def scatter(name: str, parts: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _label(name: str) -> tuple[str, str]:
     """Return the label of a message, and the user's line that led to it."""
-    settle_failure()
+    require_failure_of_all()
     prepare = before_next.get()
     if prepare is not None:
         prepare()

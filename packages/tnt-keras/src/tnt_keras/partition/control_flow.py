@@ -87,7 +87,7 @@ def _loop(analysis: Analysis, node: Node, inputs: tuple[Value, ...]) -> Loop:
             break
         variables = after
     else:
-        raise AssertionError("The placements of a loop's variables do not settle.")
+        raise AssertionError("The placements of a loop's variables do not converge.")
     placements = tuple(v.placement for v in variables)
     condition = analysis.body(condition_graph, variables).with_outputs([REPLICATED])
     bodies = body.with_outputs(placements), condition

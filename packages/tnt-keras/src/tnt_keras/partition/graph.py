@@ -10,6 +10,7 @@ import dataclasses
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import tensorflow as tf
@@ -31,7 +32,8 @@ _NO_EFFECT = {
 }  # fmt: skip
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
-_NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", "tnt_keras", "<")
+_THIS_PACKAGE = str(Path(__file__).parents[1])
+_NOT_THE_USERS = ("site-packages", "dist-packages", "/lib/python3", _THIS_PACKAGE, "<")
 
 
 @dataclasses.dataclass(slots=True, eq=False)

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 import tnt_comm
-from tnt_keras.calls.current_call import current_call, settle_failure
+from tnt_keras.calls.current_call import current_call, require_failure_of_all
 from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import barrier
 from tnt_keras.process.rank import get_rank
@@ -119,7 +119,7 @@ class DataCheck:
         return of_ranks
 
     def _gather(self, *facts: Any) -> np.ndarray[Any, Any]:
-        settle_failure()
+        require_failure_of_all()
         self._gatherer.start(np.array([facts], np.int64))
         return np.concatenate(self._gatherer.finish())
 

@@ -17,7 +17,7 @@ _REDUCE = {
 }  # fmt: skip
 
 
-class Meeting:
+class Mailbox:
     """Where both threads bring their values and get what they are together."""
 
     def __init__(self) -> None:
@@ -47,8 +47,8 @@ def _combined(kind: str, first: Any, second: Any) -> Any:
 class OfTwo:
     """The exchange of one of two processes: one at a time, in the order of the graph."""
 
-    def __init__(self, rank: int, meeting: Meeting) -> None:
-        self._rank, self._meeting = rank, meeting
+    def __init__(self, rank: int, mailbox: Mailbox) -> None:
+        self._rank, self._mailbox = rank, mailbox
         self._asked: list[Request] = []
         self._before: dict[Any, tf.Operation] = {}
 
@@ -72,7 +72,7 @@ class OfTwo:
         kinds = [request.kind for request in requests]
 
         def exchange(*values: Any) -> list[Any]:
-            return self._meeting.exchange(self._rank, kinds, values)
+            return self._mailbox.exchange(self._rank, kinds, values)
 
         values = [request.value for request in requests]
         with tf.control_dependencies(self._last()):
@@ -102,11 +102,11 @@ def run_in_two_processes(
     tensors = [tf.convert_to_tensor(a) for a in batch]
     num_rows, total = int(tensors[0].shape[0]), 2 * replicas_each
     inputs = [Input(tuple(t.shape), Sharded(0)) for t in tensors]
-    meeting = Meeting()
+    mailbox = Mailbox()
     steps = []
     for rank in range(2):
         replicas = Replicas(rank * replicas_each, replicas_each, total)
-        exchange = OfTwo(rank, meeting)
+        exchange = OfTwo(rank, mailbox)
         step = build(
             traced, inputs, replicas, num_rows, lambda _, exchange=exchange: exchange, **options
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import re
+from pathlib import Path
 
 _HEADERS = (
     "Traceback (most recent call last):",
@@ -15,10 +16,12 @@ _GROUP_MARGIN = "  | "
 _CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
 _SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 _FRAME = re.compile(r'  File "(?P<file>.*)", line (?P<line>\d+)(?P<place>, in .*)?')
+_BESIDE_THIS_PACKAGE = str(Path(__file__).parents[2])
 _NOT_THE_USERS = re.compile(
     r"<frozen |__autograph_generated_file"
     r"|/(site|dist)-packages/|/lib(64)?/(python|pypy)3\.\d+/|/python3\.\d+\.zip/"
-    r"|/tnt_(comm|data|keras|launch)/|/src/tarantella/"
+    r"|/packages/[\w-]+/src/(tnt_\w+|tarantella)/"
+    rf"|^{re.escape(_BESIDE_THIS_PACKAGE)}/(tnt_(comm|data|keras|launch)|tarantella)/"
     r"|\.(pyx|pxd|pxi)$"  # libraries in Cython: their frames have no folder
 )
 

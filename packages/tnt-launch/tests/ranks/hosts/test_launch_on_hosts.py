@@ -21,7 +21,7 @@ from ssh_hosts import ssh_cluster
 
 WAITING = """
 import subprocess
-announce(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, f"stray-{rank}")
+announce(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, f"orphan-{rank}")
 wait_for("never")
 """
 
@@ -127,7 +127,7 @@ def test_the_first_failure_is_told_with_its_host_and_its_exit_code(start, cluste
 
 def test_a_killed_rank_ends_all_with_what_they_started(start, cluster):
     job = start("alpha:2,beta:2", WAITING)
-    [job.pid(f"stray-{rank}") for rank in range(4)]
+    [job.pid(f"orphan-{rank}") for rank in range(4)]
     os.kill(cluster.hosts[1].pids("script.py")[0], signal.SIGKILL)
     exit_code, _, err = job.end()
     assert exit_code == 128 + signal.SIGKILL
@@ -139,7 +139,7 @@ def test_a_killed_rank_ends_all_with_what_they_started(start, cluster):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_end_of_the_launcher_ends_the_ranks_of_all_hosts(start, cluster, number):
     job = start("alpha:1,beta:1,gamma:1", WAITING)
-    [job.pid(f"stray-{rank}") for rank in range(3)]
+    [job.pid(f"orphan-{rank}") for rank in range(3)]
     job.process.send_signal(number)
     exit_code, _, _ = job.end()
     assert exit_code == (-number if number == signal.SIGKILL else 128 + number)
@@ -148,7 +148,7 @@ def test_the_end_of_the_launcher_ends_the_ranks_of_all_hosts(start, cluster, num
 
 def test_the_end_of_ssh_ends_the_job_and_names_the_host(start, cluster):
     job = start("alpha:1,beta:1", WAITING)
-    [job.pid(f"stray-{rank}") for rank in range(2)]
+    [job.pid(f"orphan-{rank}") for rank in range(2)]
     (connection,) = [pid for pid in cluster.hosts[1].pids("sshd") if not is_listener(pid)][:1]
     os.kill(connection, signal.SIGKILL)
     exit_code, _, err = job.end()
@@ -205,7 +205,7 @@ def test_a_job_goes_on_without_a_host_that_is_gone_if_enough_ranks_are_left(
 def test_a_host_that_is_gone_ends_the_job_and_is_named(start, tmp_path_factory, how):
     with ssh_cluster(["delta", "epsilon"], tmp_path_factory.mktemp("gone")) as own:
         job = start("delta:1,epsilon:1", WAITING, cluster=own)
-        [job.pid(f"stray-{rank}") for rank in range(2)]
+        [job.pid(f"orphan-{rank}") for rank in range(2)]
         getattr(own.hosts[1], how)()
         exit_code, _, err = job.end()
         assert exit_code == 255
@@ -284,7 +284,7 @@ def test_the_secret_of_the_job_is_on_no_command_line_and_in_no_file_of_others(st
 
 def test_nothing_listens_for_the_launcher_and_its_agents(start, cluster):
     job = start("alpha:1,beta:1", WAITING)
-    [job.pid(f"stray-{rank}") for rank in range(2)]
+    [job.pid(f"orphan-{rank}") for rank in range(2)]
     for host in cluster.hosts[:2]:
         sockets = subprocess.run(
             ["ip", "netns", "exec", host.namespace, "ss", "-Hltunp"],
@@ -312,7 +312,7 @@ def test_many_hosts_start_and_end(tmp_path, launch, number):
 
 def test_cleanup_ends_on_all_hosts_what_lost_its_launcher(start, cluster):
     job = start("alpha:1,beta:1", WAITING)
-    [job.pid(f"stray-{rank}") for rank in range(2)]
+    [job.pid(f"orphan-{rank}") for rank in range(2)]
     agents = [host.pids("host_agent") for host in cluster.hosts[:2]]
     for number in (signal.SIGSTOP, signal.SIGKILL):  # none acts on the death of another
         for pid in [pid for pids in agents for pid in pids]:  # watchdogs among them

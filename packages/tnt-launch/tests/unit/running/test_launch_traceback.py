@@ -70,8 +70,9 @@ def test_frames_of_libraries_are_not_the_users(file):
     assert line_of(HEAD + frame(file, 3) + "ValueError: no\n") == "train.py"
 
 
-def test_a_script_in_a_folder_named_like_the_project_is_the_users():
-    file = "/home/user/tarantella/models/lenet5/train.py"
+@pytest.mark.parametrize("folder", ["tarantella/models/lenet5", "src/tarantella", "tnt_data"])
+def test_a_script_in_a_folder_named_like_the_project_is_the_users(folder):
+    file = f"/home/user/{folder}/train.py"
     assert line_of(HEAD + frame(file, 12) + "ValueError: no\n") == f"{file}:12"
 
 

@@ -79,7 +79,7 @@ class Member final : public Bootstrap {
     return ETIMEDOUT;
   }
 
-  // False if the connection was closed without an answer, as where too many strangers connect.
+  // False if the connection was closed without an answer, as where too many others connect.
   bool is_admitted() {
     connection_ = connect();
     connection_.send_without_delay();

@@ -151,7 +151,7 @@ class Hub final : public Bootstrap {
     }
   }
 
-  // Whether a stranger has been dropped for the sake of others, where descriptors are used up.
+  // Whether an unknown process was dropped for the sake of others, where descriptors are used up.
   bool has_made_room(int error) {
     if (error != EMFILE && error != ENFILE) return false;
     const auto oldest = oldest_stranger();

@@ -19,7 +19,7 @@ _MOST_BYTES = 1 << 16
 _SIGNATURE_BYTES = 32
 
 
-class Stream:
+class SignedConnection:
     """One end of a connection, which never blocks. Not thread-safe.
 
     A message is its length, JSON, and its signature: the HMAC-SHA-256 of direction, number and
