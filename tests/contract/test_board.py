@@ -78,6 +78,27 @@ def test_epoch_and_step_are_those_that_a_rank_notes(told):
     assert entry == Entry(3, 120)
 
 
+def test_where_a_rank_is_until_it_has_joined_is_told(told):
+    program = "from tnt_comm.board import note_place\nnote_place('train.py:3, in load')"
+    assert told(program) == Entry(place="train.py:3, in load")
+
+
+def test_where_ranks_of_other_hosts_are_is_told_to_ranks(told):
+    places = {0: "a.py:1", 2: "b.py:2, in \u00e9"}
+    told.board.note_places(places)
+    told(
+        "from tnt_comm.board import note_place, place_of\n"
+        "note_place(str([place_of(rank) for rank in (0, 2, 3)]))"
+    )
+    assert told.board.read(1).place == "['', 'b.py:2, in \u00e9', '']"  # rank 0 is of this host
+
+
+def test_as_many_places_are_told_as_there_is_room_for(told):
+    told.board.note_places(dict.fromkeys(range(2, 50), 1000 * "x"))
+    told("from tnt_comm.board import *\nnote_place(str([len(place_of(r)) for r in (2, 49)]))")
+    assert told.board.read(1).place == "[1000, 0]"
+
+
 @pytest.mark.parametrize(
     ("last", "kind"), [("raise ValueError", "ValueError"), ("sys.exit", "SystemExit")]
 )

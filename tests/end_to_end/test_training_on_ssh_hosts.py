@@ -70,3 +70,28 @@ def test_lenet5_has_the_bits_of_one_host(cluster, engine, hosts, size, preloaded
     finished = run_command(command)
     assert finished.status == 0, finished.messages
     assert result_of(finished.output.strip().splitlines()[-1]) == on_one_host(size, preloaded)
+
+
+LATE = """
+import time
+import tnt_comm
+
+def load():
+    time.sleep(12)
+
+if tnt_comm.get_rank() == 0:
+    load()
+tnt_comm.barrier()
+"""
+
+
+@needs_ucx
+def test_a_late_rank_of_another_host_is_waited_for_and_its_line_is_told(cluster, tmp_path):
+    (tmp_path / "late.py").write_text(LATE)
+    times = "-x TNT_TIMEOUT_S=1 TNT_STALL_S=9 TNT_TRANSPORT=ucx"
+    finished = run_command(
+        f"{shlex.join(cluster.prefix)} tarantella --ssh '{cluster.ssh}' -H alpha,beta --no-gpu "
+        f"{times} {library_of('ucx')} -- {tmp_path}/late.py"
+    )
+    assert finished.status == 0, finished
+    assert "Rank 0 is at late.py:6, in load. This is no error" in finished.messages

@@ -27,7 +27,7 @@ void join_within(std::optional<double> timeout_s) {
 }
 
 void set_watched_by_python(const py::function& place_of) {
-  set_watched_by_launcher([place_of](int rank) {
+  set_watched([place_of](int rank) {
     const py::gil_scoped_acquire locked;
     return py::cast<std::string>(place_of(rank));
   });
@@ -46,7 +46,7 @@ void bind_errors() {
 void bind_job(py::module_& module) {
   using Unlocked = py::call_guard<py::gil_scoped_release>;
   module.def("init", &join_within, py::arg("timeout_s") = py::none());
-  module.def("set_watched_by_launcher", &set_watched_by_python);
+  module.def("set_watched", &set_watched_by_python);
   module.def("finalize", &finalize, Unlocked());
   module.def("fail", &fail, Unlocked());
   module.def("cause_rank", &cause_rank);

@@ -4,8 +4,9 @@ Each rank has an entry of `ENTRY` bytes: epoch and step as integers of 8 bytes, 
 of epochs; the length of a record as one of 4 bytes; the record, how the rank has failed, as JSON.
 From byte `START` on: 1 if the rank has joined the others, else 0, as an integer of 4 bytes; the
 length of a text as another one; the text, where in the user's script the rank is until then. The
-last integer of the entry is 1 if the launcher ends the job. All is little-endian. Writing epoch and
-step costs less than a microsecond.
+last integer of the entry is 1 if the launcher ends the job. Below all entries stand the length of a
+JSON object as an integer of 4 bytes, and that: where ranks of other hosts are, by rank. All is
+little-endian. Writing epoch and step costs less than a microsecond.
 """
 
 import contextlib
@@ -65,14 +66,25 @@ def note_place(place: str) -> None:
 
 
 def place_of(rank: int) -> str:
-    """Return where another rank is, "" if it has not told, or runs on another host. Local."""
+    """Return where another rank is, "" if it has not told. Local."""
     local_rank = rank - _core.get_rank() + _core.get_local_rank()
-    if _memory is None or not 0 <= local_rank < _core.get_local_size():
+    if _memory is None:
         return ""
+    if not 0 <= local_rank < _core.get_local_size():
+        return str(_places_of_other_hosts(_memory).get(str(rank), ""))
     begin = local_rank * ENTRY + START + _JOINED.size
     (length,) = _LENGTH.unpack_from(_memory, begin)
     data = _memory[begin + _LENGTH.size : begin + _LENGTH.size + max(length, 0)]
     return data.decode(errors="replace")
+
+
+def _places_of_other_hosts(memory: mmap.mmap) -> Mapping[str, object]:
+    begin = _core.get_local_size() * ENTRY
+    (length,) = _LENGTH.unpack_from(memory, begin)
+    with contextlib.suppress(ValueError):  # it is being written
+        told = json.loads(memory[begin + _LENGTH.size :][: max(length, 0)])
+        return told if isinstance(told, dict) else {}
+    return {}
 
 
 def is_ending() -> bool:

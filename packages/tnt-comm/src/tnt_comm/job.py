@@ -16,13 +16,13 @@ def init(timeout_s: float | None = None) -> None:
     the first object that needs the other ranks call it; calling it again does
     nothing. Importing tnt_comm does not join, nor do `get_rank` and `get_size`.
 
-    Collective: returns when every rank of the job has called it. Under `tarantella` a rank that
-    lives is waited for without a limit, since the launcher ends the job when a rank has ended;
-    after 30 s a warning says who is missing, and where in the script.
+    Collective: returns when every rank of the job has called it. A rank that lives is waited for
+    without a limit, since all end when a rank has ended; after 30 s a warning says who is missing,
+    and where in the script. Ranks that have all called it have `TNT_TIMEOUT_S` to meet. So it is
+    with every starter; for ranks whose variables were set by hand the limit is `TNT_TIMEOUT_S`.
 
     Args:
-        timeout_s: Longest wait for the others, in seconds; by default without a limit under
-            `tarantella`, else `TNT_TIMEOUT_S`.
+        timeout_s: Longest wait for the others, in seconds; by default as said above.
 
     Raises:
         ValueError: If `timeout_s` is not positive, or a variable is malformed or contradicts

@@ -5,29 +5,37 @@ import sys
 import threading
 import time
 import types
+from collections.abc import Callable
 
 from tnt_comm import _core, board
 from tnt_comm.failure import is_of_users
+from tnt_comm.start import join
 
 INTERVAL_S = 5.0
 
 
 def tell_until_joined() -> None:
-    """Let others know where this rank is, if a launcher watches over both. Local."""
-    if not board.has_launcher() or _core.get_size() == 1:
-        return
-    _core.set_watched_by_launcher(board.place_of)
-    threading.Thread(target=_tell, name="tnt-comm-whereabouts", daemon=True).start()
+    """Let others know where this rank is, by the launcher's memory or the rendezvous. Local."""
+    if not board.has_launcher():
+        if join.is_rank():
+            _tell_by(join.note_place)
+    elif _core.get_size() > 1:
+        _core.set_watched(board.place_of)
+        _tell_by(board.note_place)
 
 
-def _tell() -> None:
+def _tell_by(note: Callable[[str], None]) -> None:
+    threading.Thread(target=_tell, args=[note], name="tnt-comm-whereabouts", daemon=True).start()
+
+
+def _tell(note: Callable[[str], None]) -> None:
     main = threading.main_thread().ident
     while True:
         time.sleep(INTERVAL_S)
         if _core.is_initialized():
             return
         frame = sys._current_frames().get(main or 0)
-        board.note_place(_place_in_script(frame))
+        note(_place_in_script(frame))
 
 
 def _place_in_script(frame: types.FrameType | None) -> str:

@@ -79,6 +79,11 @@ class _Start:
             self._reserved.close()
             self._reserved = None
 
+    def note_place(self, place: str) -> None:
+        """See `note_place`."""
+        if self._watch is not None:
+            self._watch.note_place(place)
+
     def fail(self, text: str) -> None:
         """See `tell_failure`."""
         self._has_failed = True
@@ -119,6 +124,7 @@ class _Start:
         assignment = rendezvous.meet(wait)
         os.environ.update(_variables(assignment, settings))
         self._watch = JoinWatch(rendezvous, assignment.place.rank)
+        _core.set_watched(self._watch.place_of)
 
     def _reserve(self, address: str, settings: Settings) -> str:
         """Return where rank 0 is to listen over the network: a port that nobody else gets."""
@@ -160,6 +166,11 @@ def has_met() -> bool:
 def joining() -> contextlib.AbstractContextManager[None]:
     """Return a context in which the job is joined. It meets the others first."""
     return _start.joining()
+
+
+def note_place(place: str) -> None:
+    """Tell the others where this process is, until they have all joined. Local."""
+    _start.note_place(place)
 
 
 def tell_failure(text: str) -> None:

@@ -33,7 +33,7 @@ class JoinWatch:
     @contextlib.contextmanager
     def joining(self) -> Iterator[None]:
         """Let a loss end what is done inside, in the main thread: as an error that tells it."""
-        self._is_joining = True
+        self._is_joining = self._rendezvous.is_joining = True
         try:
             if self._loss is not None:
                 raise self._loss.error()
@@ -53,6 +53,14 @@ class JoinWatch:
             self._rendezvous.last_words = last_words(told, is_orderly=not text)
         self._is_over.set()
         self._thread.join(_LAST_WORDS_S)
+
+    def note_place(self, place: str) -> None:
+        """Tell the others where this process is in the user's script. Local."""
+        self._rendezvous.places[self._rank] = place
+
+    def place_of(self, rank: int) -> str:
+        """Return where a rank is that has not joined, "" if that is not known. Local."""
+        return self._rendezvous.places.get(rank, "")
 
     def _watch(self) -> None:
         self._loss = self._rendezvous.watch(lambda: self._has_joined)

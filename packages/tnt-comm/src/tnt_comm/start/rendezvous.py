@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from tnt_comm.start.signed_connection import Message, SignedConnection
 LOOK_S = 0.2  # between two looks at what else there is to do
 PROOF_S = 10.0  # for the other end of a connection to prove that it is of this start
 LINGER_S = 10.0  # in which others who have not come yet may hear that a process has failed
+_MOST_PLACES = 256  # in a message
 _LAST_WORDS_S = 2.0  # to tell the others why a process fails
 
 
@@ -84,6 +85,10 @@ class Rendezvous(Protocol):
 
     loss: Loss | None
     last_words: Message | None  # set by another thread: what `watch` is to tell the others at once
+    # where ranks are in the user's script, by their numbers in the job, as long as they have not
+    # joined; another thread notes that of this process
+    places: dict[int, str]
+    is_joining: bool  # set by another thread when this process comes to its first collective
 
     def meet(self, wait: Wait) -> Assignment:
         """Wait until all have come. Collective."""
@@ -126,6 +131,16 @@ class Clock:
 def last_words(text: str, *, is_orderly: bool = False) -> Message:
     """Return what a process tells the others before it ends. Pure."""
     return {"end": text, "is_orderly": is_orderly}
+
+
+def places_in(message: Message) -> dict[int, str]:
+    """Return where ranks are as a message tells, nothing if it tells of something else. Pure."""
+    return {int(rank): str(place) for rank, place in message.get("places", ())}
+
+
+def message_of_places(places: Mapping[int, str]) -> Message:
+    """Return the message that tells where ranks are. Pure."""
+    return {"places": sorted(places.items())[:_MOST_PLACES]}
 
 
 def loss_of(rank: int, error: BaseException) -> Loss:

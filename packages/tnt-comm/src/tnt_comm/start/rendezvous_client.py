@@ -22,6 +22,8 @@ from tnt_comm.start.rendezvous import (
     Wait,
     last_words,
     loss_of,
+    message_of_places,
+    places_in,
     send_rest,
 )
 from tnt_comm.start.rendezvous_server import RendezvousServer
@@ -38,8 +40,12 @@ class RendezvousClient:
         self._connection: SignedConnection | None = None
         self._secret = b""
         self._has_host_joined = False
+        self._own_rank = plan.rank  # in the job
         self.loss: Loss | None = None
         self.last_words: Message | None = None
+        self.places: dict[int, str] = {}
+        self.is_joining = False
+        self._told: Message = {}
 
     def meet(self, wait: Wait) -> Assignment:
         """Find rank 0, and wait for a place."""
@@ -53,9 +59,10 @@ class RendezvousClient:
         except BaseException as error:
             self._tell(loss_of(own, error))
             raise
-        job_id = str(message["job_id"])
+        job_id, place = str(message["job_id"]), RankPlace(*message["place"])
+        self._own_rank = place.rank
         return Assignment(
-            place=RankPlace(*message["place"]),
+            place=place,
             job_id=job_id,
             secret=derived(self._secret, job_id),
             rendezvous=str(message["rendezvous"]),
@@ -65,6 +72,7 @@ class RendezvousClient:
         """Tell rank 0 when this process has joined; until then hear of those that have not."""
         assert self._connection is not None
         while not has_joined() and self.last_words is None:
+            self._tell_state(self._connection)
             try:
                 self._next(self._connection)
             except CommError:
@@ -101,6 +109,14 @@ class RendezvousClient:
                 RendezvousServer(self._plan).fail(loss.text)
         elif self.loss is None and not loss.is_late:
             self.fail(loss.text)
+
+    def _tell_state(self, connection: SignedConnection) -> None:
+        """Tell rank 0 where this process is, and when it comes to its first collective."""
+        places = {rank: self.places[rank] for rank in {self._own_rank} & self.places.keys()}
+        state = {"joining": self.is_joining, **message_of_places(places)}
+        if state != self._told:
+            self._told = state
+            connection.send(state)
 
     def _report(self) -> Message:
         return {
@@ -144,6 +160,8 @@ class RendezvousClient:
         message = connection.take()
         if message is not None and "joined" in message:
             self._has_host_joined = True
+        if message is not None:
+            self.places.update(places_in(message))
         if message is not None and "refused" in message:
             raise ValueError(f"this process cannot join: {message['refused']}.")
         if message is not None and "lost" in message:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import selectors
 import socket
@@ -25,6 +26,8 @@ from tnt_comm.start.rendezvous import (
     loss_in,
     loss_of,
     message_of,
+    message_of_places,
+    places_in,
     send_rest,
 )
 from tnt_comm.start.signed_connection import Message, SignedConnection
@@ -42,6 +45,7 @@ class _Peer:
     begin: float = field(default_factory=time.monotonic)
     rank: int | None = None
     host: str = ""
+    is_joining: bool = False
     has_joined: bool = False
 
 
@@ -58,10 +62,14 @@ class RendezvousServer:
         self._others: dict[int, _Peer] = {}
         self.loss: Loss | None = None
         self.last_words: Message | None = None
+        self.places: dict[int, str] = {}
+        self.is_joining = False
+        self._timeout_s = math.inf  # for all to join once each has come to its first collective
+        self._has_come_at: float | None = None  # when all had
 
     def meet(self, wait: Wait) -> Assignment:
         """Wait until all have come, and tell each its place."""
-        clock = Clock(wait, 0)
+        clock, self._timeout_s = Clock(wait, 0), wait.timeout_s
         try:
             while len(self._others) < self._plan.size - 1:
                 self._serve()
@@ -80,18 +88,37 @@ class RendezvousServer:
 
     def watch(self, has_joined: Callable[[], bool]) -> Loss | None:
         """Pass on who has ended or failed, until all others have joined."""
-        is_told = False
+        is_told, told = False, dict(self.places)
         while self.loss is None and not all(each.has_joined for each in self._others.values()):
             self._serve()
+            if self.places != told:
+                told = dict(self.places)
+                self._send(message_of_places(told))
             if has_joined() and not is_told:
                 is_told = True
                 self._send({"joined": True})
             if self.last_words is not None:
                 self.loss = loss_in(0, self.last_words)
+            elif self.loss is None:
+                self.loss = self._late_joining()
         if self.loss is not None:
             self._tell(self.loss)
         self.close()
         return None if has_joined() else self.loss
+
+    def _late_joining(self) -> Loss | None:
+        """Return that the ranks do not reach each other, though all try to."""
+        if not self.is_joining or not all(each.is_joining for each in self._others.values()):
+            return None
+        self._has_come_at = self._has_come_at or time.monotonic()
+        if time.monotonic() - self._has_come_at < self._timeout_s:
+            return None
+        return Loss(
+            0,
+            f"all ranks have come to their first collective, and have not joined within "
+            f"{self._timeout_s:g} s (TNT_TIMEOUT_S). Does a firewall close ports of the hosts?",
+            is_late=True,
+        )
 
     def fail(self, text: str) -> None:
         """Tell the others."""
@@ -180,6 +207,8 @@ class RendezvousServer:
             self._admit(peer, message)
         if "end" in message and self.loss is None and peer.rank is not None:
             self.loss = loss_in(peer.rank, message)
+        self.places.update(places_in(message))
+        peer.is_joining = bool(message.get("joining", peer.is_joining))
         peer.has_joined = peer.has_joined or "joined" in message
 
     def _admit(self, peer: _Peer, message: Message) -> None:

@@ -17,6 +17,14 @@ Message = Mapping[str, Any]
 _LENGTH = struct.Struct("<I")
 _MOST_BYTES = 1 << 16
 _SIGNATURE_BYTES = 32
+# A host that vanishes, and ends no connection, is noticed after half a minute.
+_OF_LOST_HOSTS = (
+    ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), 10),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPINTVL), 5),
+    ((socket.IPPROTO_TCP, socket.TCP_KEEPCNT), 4),
+    ((socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT), 30_000),  # milliseconds
+)
 
 
 class SignedConnection:
@@ -29,6 +37,9 @@ class SignedConnection:
     def __init__(self, connection: socket.socket) -> None:
         """Take over a socket, which is closed with this object."""
         connection.setblocking(False)
+        if connection.family != socket.AF_UNIX:
+            for option, value in _OF_LOST_HOSTS:
+                connection.setsockopt(*option, value)
         self._socket = connection
         self._input, self._output = bytearray(), bytearray()
         self._key = b""

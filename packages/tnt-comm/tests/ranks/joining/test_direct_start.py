@@ -139,6 +139,32 @@ def test_a_rank_that_computes_ends_with_one_that_is_killed(job):
     )
 
 
+COME_LATE = (
+    MEET
+    + "load = lambda: time.sleep(12)\nif rank == 0: load()\ntnt_comm.barrier(); print('joined')"
+)
+
+
+def test_a_rank_that_lives_is_waited_for_and_others_say_where_it_is(job):
+    patience = {"TNT_TIMEOUT_S": "8", "TNT_STALL_S": "8"}
+    outcomes = finish(start(COME_LATE, 2, lambda rank: task_of_srun(rank, [2], job) | patience))
+    assert [(code, output) for code, output, _ in outcomes] == [(0, "joined\n")] * 2
+    assert "Rank 0 is at " in outcomes[1][2]
+    assert "in <lambda>. This is no error as long as their processes run" in outcomes[1][2]
+
+
+def test_ranks_that_have_all_come_and_do_not_reach_each_other_fail_in_time(job):
+    script = (
+        "import os, tnt_comm\nfrom tnt_comm.start import join\njoin.meet()\n"
+        "os.environ['TNT_JOB_ID'] += os.environ['TNT_RANK']\ntnt_comm.barrier()"
+    )
+    patience = {"TNT_TIMEOUT_S": "8"}
+    outcomes = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job) | patience))
+    assert [code for code, _, _ in outcomes] == [1, 1]
+    for _, _, messages in outcomes:
+        assert "CommTimeoutError: all ranks have come to their first collective" in messages
+
+
 def test_ranks_that_never_join_end_when_they_like(job):
     script = MEET + "time.sleep(2 * rank); print('done')"
     outcomes = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job)))

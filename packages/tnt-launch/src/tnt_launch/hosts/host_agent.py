@@ -48,6 +48,7 @@ class HostAgent(Listener):
         self._is_over = False
         self._local: LocalAgent | None = None
         self._failed: set[int] = set()  # ranks that run, and have told of an error
+        self._places: dict[int, str] = {}  # of ranks that have not joined
         self._may_read = True
         self._children = Children(selector, self._send_up, self._on_lost_below, sys.executable)
         self._parent: Channel | None = None
@@ -90,12 +91,19 @@ class HostAgent(Listener):
         for key, _ in self._selector.select(max(due - time.monotonic(), 0)):
             key.data()
         self._tell_failures()
+        self._tell_places()
 
     def _tell_failures(self) -> None:
         for rank, entry in self._local.failed().items() if self._local is not None else ():
             if rank not in self._failed:
                 self._failed.add(rank)
                 self._tell("failure", rank=rank, told=to_fields(entry, time.monotonic()))
+
+    def _tell_places(self) -> None:
+        places = self._local.places() if self._local is not None else {}
+        if places != self._places:
+            self._places = places
+            self._tell("places", places=list(places.items()))
 
     def _take(self, frame: Frame) -> None:
         if self._node is None:  # the first frame greets this host
@@ -146,6 +154,10 @@ class HostAgent(Listener):
     def _do_note_end(self, rank: int, exit_code: int) -> None:
         if self._local is not None:
             self._local.note_end(rank, exit_code)
+
+    def _do_note_places(self, places: list[list[Any]]) -> None:
+        if self._local is not None:
+            self._local.note_places({int(rank): str(place) for rank, place in places})
 
     def _do_read(self, is_reading: bool) -> None:
         self._may_read = is_reading

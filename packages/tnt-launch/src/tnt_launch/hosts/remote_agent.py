@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.channel import Frame
@@ -35,6 +35,7 @@ class RemoteAgent(Agent):
         self._pids: dict[int, int] = {}
         self._running = {rank.rank: False for rank in self._plan.ranks}
         self._failed: dict[int, Entry] = {}
+        self._places: dict[int, str] = {}
         self._is_reading = True
 
     def start(self) -> None:
@@ -56,6 +57,14 @@ class RemoteAgent(Agent):
     def note_end(self, rank: int, exit_code: int) -> None:
         """Let the ranks there know that one has ended before it has joined them."""
         self._tell("note_end", rank=rank, exit_code=exit_code)
+
+    def places(self) -> dict[int, str]:
+        """Return where ranks are in the user's script that have not joined the others."""
+        return dict(self._places)
+
+    def note_places(self, places: Mapping[int, str]) -> None:
+        """Let the ranks there know where ranks of other hosts are."""
+        self._tell("note_places", places=list(places.items()))
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on taking what the ranks write."""
@@ -93,6 +102,8 @@ class RemoteAgent(Agent):
             self._pids = {int(rank): int(pid) for rank, pid in fields["pids"]}
         elif frame.kind == "states":
             self._running = {int(rank): bool(stopped) for rank, stopped in fields["running"]}
+        elif frame.kind == "places":
+            self._places = {int(rank): str(place) for rank, place in fields["places"]}
         elif frame.kind == "asked":
             self._listener.on_request(fields["number"])
         elif frame.kind == "message":

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -158,6 +159,8 @@ def rank_environment(
         # A line must be visible when it is printed, not when a buffer of 8 KiB is full: stdout is a
         # pipe or a file for most ranks, and a rank that is killed would lose what it holds.
         "PYTHONUNBUFFERED": "1",
+        # Python orders sets of texts anew in each process; ranks must have them in one order.
+        "PYTHONHASHSEED": str(zlib.crc32(job_id.encode())),
         **log_variables(settings),
         **thread_variables(threads),
         # GPU memory is taken as needed, not all of it at once.

@@ -8,7 +8,7 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Protocol
 
@@ -73,6 +73,13 @@ class Agent(Protocol):
     def note_end(self, rank: int, exit_code: int) -> None:
         """Let the ranks know that one of another host has ended before it has joined them."""
         return
+
+    def places(self) -> dict[int, str]:
+        """Return where ranks are in the user's script that have not joined the others."""
+        return {}
+
+    def note_places(self, places: Mapping[int, str]) -> None:
+        """Let the ranks know where ranks of other hosts are."""
 
     def set_reading(self, is_reading: bool) -> None:
         """Stop or go on reading what the ranks write."""
@@ -234,6 +241,15 @@ class LocalAgent:
         running = [one for one in enumerate(self._processes) if not one[1].has_ended]
         told = {one.plan.rank: self._board.read(local_rank) for local_rank, one in running}
         return {rank: entry for rank, entry in told.items() if entry.failure is not None}
+
+    def places(self) -> dict[int, str]:
+        """Return where ranks are in the user's script that have not joined the others."""
+        told = {one.plan.rank: self._board.read(n) for n, one in enumerate(self._processes)}
+        return {rank: one.place for rank, one in told.items() if one.place and not one.has_joined}
+
+    def note_places(self, places: Mapping[int, str]) -> None:
+        """Let the ranks know where ranks of other hosts are."""
+        self._board.note_places(places)
 
     def pids(self) -> dict[int, int]:
         """Return the process ids of all ranks that were started."""

@@ -2,8 +2,9 @@
 
 # Each rank has an entry of `ENTRY` bytes: epoch and step, from 1 on, 0 outside of epochs; the
 # length of a record, and the record as JSON: the fields of `Failure`. At `START` stands whether it
-# has joined the others; what follows is for them, but for the last word: whether the launcher ends
-# the job, so that a rank has nothing to wait for when it gets a signal.
+# has joined the others, the length of a text, and the text: where it is until then. The last word
+# says that the launcher ends the job, so that a rank has nothing to wait for when it gets a signal.
+# Below all entries stand the length of a JSON object and that: where ranks of other hosts are.
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ import contextlib
 import json
 import os
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 NAME = "tnt-board"  # by which ranks know the descriptor among those that they have inherited
 ENTRY, START = 16384, 15360
 
 _HEAD = struct.Struct("<qqi")
+_START = struct.Struct("<ii")
 _WORD = struct.Struct("<i")
 
 
@@ -46,6 +49,7 @@ class Entry:
     step: int = 0
     failure: Failure | None = None
     has_joined: bool = False
+    place: str = ""  # where it is in the user's script until then
 
     @property
     def position(self) -> str:
@@ -65,7 +69,7 @@ class Board:
         self._fd, self._num_ranks = -1, num_ranks
         try:
             self._fd = os.memfd_create(NAME)
-            os.ftruncate(self._fd, num_ranks * ENTRY)
+            os.ftruncate(self._fd, (num_ranks + 1) * ENTRY)
         except OSError:
             self.close()
 
@@ -83,8 +87,18 @@ class Board:
             return Entry()
         epoch, step, length = _HEAD.unpack_from(entry)
         record = entry[_HEAD.size : _HEAD.size + length] if length > 0 else b""
-        has_joined = _WORD.unpack_from(entry, START)[0] != 0
-        return Entry(epoch, step, _failure_of(record), has_joined)
+        has_joined, length = _START.unpack_from(entry, START)
+        place = entry[START + _START.size :][: max(length, 0)].decode(errors="replace")
+        return Entry(epoch, step, _failure_of(record), has_joined != 0, place)
+
+    def note_places(self, places: Mapping[int, str]) -> None:
+        """Tell all ranks where some of other hosts are, as far as there is room for them."""
+        told = dict(sorted(places.items()))
+        while len(data := json.dumps(told).encode()) > ENTRY - _WORD.size:
+            told = dict(list(told.items())[: len(told) // 2])
+        if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                os.pwrite(self._fd, _WORD.pack(len(data)) + data, self._num_ranks * ENTRY)
 
     def note_ending(self) -> None:
         """Tell all ranks that the job is being ended."""
@@ -107,12 +121,17 @@ def to_fields(entry: Entry, now: float) -> dict[str, object]:
 
 
 def from_fields(
-    epoch: int, step: int, failure: dict[str, object] | None, has_joined: bool, now: float
+    epoch: int,
+    step: int,
+    failure: dict[str, object] | None,
+    has_joined: bool,
+    place: str,
+    now: float,
 ) -> Entry:
     """Return the entry of another host's rank."""
     told = None if failure is None else _failure_of(json.dumps(failure).encode())
     told = None if told is None else replace(told, time_s=told.time_s + now)
-    return Entry(epoch, step, told, has_joined)
+    return Entry(epoch, step, told, has_joined, place)
 
 
 def _failure_of(record: bytes) -> Failure | None:

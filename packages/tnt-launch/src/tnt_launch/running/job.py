@@ -49,6 +49,7 @@ class Job:
         self._has_given_up = False
         self._grace_s = plan.grace_s
         self._asked_s: float | None = None  # when a scheduler has asked for the end
+        self._places: dict[int, str] = {}  # where ranks are that have not joined
         hosts.selector.register(inbox, selectors.EVENT_READ, self._take_signals)
 
     def run(self, agents: Sequence[Agent]) -> None:
@@ -146,6 +147,7 @@ class Job:
         wake_ups = [self._hosts.tick(now)]  # first, since it may tell of ends
         if self._has_ended:
             return
+        self._exchange_places()
         wake_ups.append(self._output.tick(now, lambda rank: rank in self._failures()))
         self.send_due_signals(now)
         wake_ups += [self._look_s, *(at for at, _ in self._due_signals[:1])]
@@ -157,6 +159,16 @@ class Job:
         timeout_s = max(min(times) - time.monotonic(), 0) if times else None
         for key, _ in self._selector.select(timeout_s):
             key.data()
+
+    def _exchange_places(self) -> None:
+        """Let the ranks of each host know where those of others are that have not joined."""
+        if len(self._agents) == 1:
+            return
+        places = {rank: place for one in self._agents for rank, place in one.places().items()}
+        if places != self._places:
+            self._places = places
+            for agent in self._agents:
+                agent.note_places(places)
 
     def _take_signals(self) -> None:
         for number in self._inbox.take():

@@ -60,7 +60,8 @@ def test_the_dry_run_prints_the_plan_that_is_executed(launch, tmp_path):
         # The plan does not say it: the hosts of a job may be in several of a scheduler.
         assert executed[rank]["environment"].pop("TNT_SCHEDULER_JOB") == ""
         for variables in (printed["environment"], executed[rank]["environment"]):
-            assert variables.pop("TNT_JOB_ID")  # a new one for each
+            for name in ("TNT_JOB_ID", "PYTHONHASHSEED"):  # new ones for each job
+                assert variables.pop(name)
             for name in ("PWD", "OLDPWD", "_", "SHLVL", "LINES", "COLUMNS"):  # the shell's own
                 variables.pop(name, None)
         assert printed["environment"] == executed[rank]["environment"]

@@ -56,6 +56,12 @@ def test_every_rank_knows_its_place(size):
         assert {name: plan.environment[name] for name in expected} == expected
 
 
+def test_sets_have_the_same_order_on_all_ranks_unless_the_user_says_how():
+    seeds = {rank.environment["PYTHONHASHSEED"] for rank in plan_of(ranks_per_node=3).ranks}
+    assert [0 <= int(seed) < 2**32 for seed in seeds] == [True]
+    assert "PYTHONHASHSEED" not in variables_of(environment={"PYTHONHASHSEED": "random"})
+
+
 def test_every_variable_is_one_that_is_declared():
     found = variables_of(
         ranks_per_node=2,

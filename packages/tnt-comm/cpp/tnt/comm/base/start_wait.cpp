@@ -13,7 +13,7 @@ constexpr double kNeverS = 1e9;
 constexpr std::size_t kMostPlaces = 4;
 
 struct StartWait {
-  PlaceOfRank place_of;  // empty without a launcher
+  PlaceOfRank place_of;  // empty if nobody watches
   std::optional<double> timeout_s;
 };
 
@@ -25,7 +25,7 @@ StartWait& start_wait() {
 
 }  // namespace
 
-void set_watched_by_launcher(PlaceOfRank place_of) {
+void set_watched(PlaceOfRank place_of) {
   start_wait().place_of = std::move(place_of);
 }
 
@@ -55,8 +55,10 @@ std::string places_of(const std::vector<int>& ranks) {
 }
 
 std::string remedy_for_absent_ranks(const char* usual) {
-  if (!start_wait().place_of || start_wait().timeout_s) return usual;
-  return "This is no error as long as their processes run: the wait goes on until they come.";
+  if (!start_wait().place_of) return usual;
+  const auto& limit_s = start_wait().timeout_s;
+  return text("This is no error as long as their processes run: the wait goes on ",
+              limit_s ? text("for ", *limit_s, " s") : text("until they come"), ".");
 }
 
 }  // namespace tnt::comm

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "tnt/comm/base/start_wait.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
 #include "tnt/comm/transport/rma/sockets.hpp"
 
@@ -61,7 +62,8 @@ class Member final : public Bootstrap {
     if (!has_reported_ && seconds_since(begin_) > place_.stall_report_s) {
       has_reported_ = true;
       log_warning(place_.rank, "has waited ", place_.stall_report_s, " s for rank 0 at ",
-                  shown(place_.rendezvous), " (", reason, ").");
+                  shown(place_.rendezvous), " (", reason, ").", places_of({0}), " ",
+                  remedy_for_absent_ranks("Is it running, and on that host?"));
     }
     check_interrupt();
     std::this_thread::sleep_for(kRetryInterval);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "tnt/comm/base/start_wait.hpp"
 #include "tnt/comm/transport/rma/bootstrap/signed_connection.hpp"
 #include "tnt/comm/transport/rma/sockets.hpp"
 
@@ -72,7 +73,8 @@ class Hub final : public Bootstrap {
         if (!has_reported && seconds_since(begin) > place_.stall_report_s) {
           has_reported = true;
           log_warning(0, "has waited ", place_.stall_report_s, " s for ", names_of_ranks(missing()),
-                      " to come to ", shown(place_.rendezvous), ".");
+                      " to come to ", shown(place_.rendezvous), ".", places_of(missing()), " ",
+                      remedy_for_absent_ranks("Have all ranks been started?"));
         }
         check_interrupt();
         serve(kLookMs);
