@@ -37,7 +37,10 @@ _MESSAGES = {
 # Where TensorFlow defines the classes of its errors, and what users call that.
 _ERRORS, _ERRORS_OF_USERS = "tensorflow.python.framework.errors_impl.", "tf.errors."
 _NO_MESSAGE = re.compile(r"[\w.]+: ?")
-_NODE = re.compile(r"\{\{function_node [^}]*\}\} ?")
+_NODE = re.compile(
+    r"\{\{function_node [^}]*\}\} ?"
+    r"|Error in user-defined function passed to \S+ transformation with iterator: \S+: "
+)
 # Of Python code that an operation runs, or another process.
 _TOLD_TRACEBACK = "Traceback (most recent call last):"
 # What Keras puts before the message of an error in a layer, which it then shows in bold letters.

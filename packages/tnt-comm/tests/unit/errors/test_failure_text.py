@@ -121,6 +121,13 @@ TRAIN, EXECUTE = ("/work/train.py", 27), ("/env/site-packages/execute.py", 53)
             "tf.Error: Graph execution error:",
         ),
         (PYTHON, "/work/data.py:38", "tf.UnknownError: LookupError: no record"),
+        (
+            "tf.InvalidArgumentError: {{function_node __wrapped__IteratorGetNext}} Error in "
+            "user-defined function passed to MapDataset:3 transformation with iterator: "
+            "Iterator::Root::Map::Map: assertion failed: [too big]",
+            "/work/train.py:27",
+            "tf.InvalidArgumentError: assertion failed: [too big]",
+        ),
         (f"ValueError: {SEVERAL_LINES}", "/work/train.py:27", "ValueError: no"),
     ],
 )
