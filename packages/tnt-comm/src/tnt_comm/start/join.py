@@ -184,8 +184,10 @@ def current_place() -> Place | None:
     # of its own.
     is_typed = sys.stdin is not None and sys.stdin.isatty() and os.getpgrp() != os.getsid(0)
     place = find_place(without_step_of_other_job(os.environ), is_typed)
+    if place is None or not place.job or place.has_several_programs:
+        return place
     # Two programs of one step, at once or one after the other, are two jobs.
-    return place and replace(place, job=place.job and f"{place.job} {_PROGRAM}")
+    return replace(place, job=f"{place.job} {_PROGRAM}")
 
 
 def is_rank() -> bool:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 # Steps of SLURM that are no tasks of the user's `srun`: batch, extern and interactive ones.
 _FIRST_SPECIAL_STEP = 4294967290
 _TASKS_OF_NODES = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 _TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_SIZES = {  # where each starter tells the number of processes
+    "slurm": "SLURM_STEP_NUM_TASKS",
+    "open mpi": "OMPI_COMM_WORLD_SIZE",
+    "pmi": "PMI_SIZE",
+    "torchrun": "WORLD_SIZE",
+}
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,7 @@ class Place:
     num_nodes: int | None = None  # number of hosts
     # what tells this start from all others on the hosts, where the environment says so
     job: str = ""
+    has_several_programs: bool = False  # one job all the same, as in `mpirun a.py : b.py`
 
     @property
     def is_on_one_host(self) -> bool:
@@ -39,9 +47,16 @@ def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place 
     ValueError names variables that are set in part, malformed, or contradict each other. `is_typed`
     says that the command was typed into a shell, which may have the variables of a task.
     """
-    if {"TNT_RANK", "TNT_SIZE"} & environment.keys():
-        return None
     found = _Variables(environment)
+    if not {"TNT_RANK", "TNT_SIZE"} & environment.keys():
+        return _place_by_starter(found, is_typed)
+    if "TNT_JOB_ID" not in found:  # which every rank of the launcher has
+        _refuse_world_of_one(found, is_typed)
+    return None
+
+
+def _place_by_starter(found: _Variables, is_typed: bool) -> Place | None:
+    """Return what the environment says without the variables of the launcher."""
     if "OMPI_COMM_WORLD_RANK" in found or "OMPI_COMM_WORLD_SIZE" in found:
         return _place_of_open_mpi(found)
     is_step = found.number("SLURM_STEP_NUM_TASKS", 1) > 1 and not _is_special_step(found)
@@ -54,6 +69,7 @@ def find_place(environment: Mapping[str, str], is_typed: bool = False) -> Place 
     if is_step and not (is_typed and "SLURM_PTY_PORT" in found):
         return _place_of_slurm(found)
     _refuse_unknown_starters(found)
+    _refuse_half_of_torchrun(found)  # its names are general: the last rule
     return None
 
 
@@ -74,9 +90,9 @@ def advice(environment: Mapping[str, str]) -> str | None:
         )
     if found.count("WORLD_SIZE") > 1 and "RANK" in found:
         return (
-            f"WORLD_SIZE={found.count('WORLD_SIZE')}, but MASTER_ADDR and MASTER_PORT do not say "
-            "where the other processes are: this one is one rank, alone. Set these as well, or "
-            "start the script with `tarantella -- train.py`."
+            f"WORLD_SIZE={found.count('WORLD_SIZE')}, but RANK={found.text('RANK')} is no number "
+            "below it: this process is one rank, alone. To use all, correct RANK, and set "
+            "MASTER_ADDR and MASTER_PORT; or start the script with `tarantella -- train.py`."
         )
     hosts = max(_hosts_of_grid_engine(found), found.count("PBS_NUM_NODES"), _hosts_of_lsf(found))
     if hosts > 1:
@@ -100,10 +116,10 @@ class _Variables:
         """Return the first that is set, an empty one if none is."""
         return next((self._environment[name] for name in names if name in self), "")
 
-    def count(self, name: str) -> int:
-        """Return a number that is no more than a hint, 0 if it is none."""
+    def count(self, name: str, otherwise: int = 0) -> int:
+        """Return a number that is no more than a hint, another one if it is none."""
         text = self.text(name).strip()
-        return int(text) if text.isascii() and text.isdecimal() else 0
+        return int(text) if text.isascii() and text.isdecimal() else otherwise
 
     def number(self, name: str, default: int | None = None) -> int:
         """Return a number; without a default it must be set."""
@@ -142,13 +158,14 @@ class _Variables:
 def _place_of_open_mpi(found: _Variables) -> Place:
     for name in ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"):  # which it always tells
         found.number(name)
-    return _place_by_numbers(
+    place = _place_by_numbers(
         found,
         "open mpi",
         ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
         ("OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
         job=found.text("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"),
     )
+    return replace(place, has_several_programs=found.count("OMPI_NUM_APP_CTX") > 1)
 
 
 def _place_of_pmi(found: _Variables) -> Place:
@@ -252,6 +269,36 @@ def _hosts_of_grid_engine(found: _Variables) -> int:
 def _hosts_of_lsf(found: _Variables) -> int:
     """Return the number of hosts in a list such as `n1 2 n2 2`."""
     return len(set(found.text("LSB_MCPU_HOSTS").split()[::2]))
+
+
+def _refuse_world_of_one(found: _Variables, is_typed: bool) -> None:
+    """Refuse variables set by hand that make a world of its own of each of several processes."""
+    place = None
+    if found.count("TNT_SIZE") <= 1:
+        with contextlib.suppress(ValueError):  # then nothing is known that contradicts them
+            place = _place_by_starter(found, is_typed)
+    if place is not None and place.size > 1:
+        names = [name for name in ("TNT_RANK", "TNT_SIZE") if name in found]
+        told, size = " and ".join(f"{name}={found.text(name)}" for name in names), place.size
+        other = _SIZES[place.starter]
+        raise ValueError(
+            f"{told} without TNT_JOB_ID, which `tarantella` sets as well, contradicts "
+            f"{other}={size}: this process is one of {size}, each of which would run alone. Unset "
+            f"{' and '.join(names)} to run them as {size} ranks, or {other} to run each alone."
+        )
+
+
+def _refuse_half_of_torchrun(found: _Variables) -> None:
+    """Refuse one of several processes, such as a pod, that nobody tells where the others are."""
+    missing = [name for name in _TORCHRUN if name not in found]
+    size = found.count("WORLD_SIZE")
+    if missing and size > 1 and found.count("RANK", otherwise=size) < size:
+        raise ValueError(
+            f"RANK={found.text('RANK')} and WORLD_SIZE={size} say that this process is one of "
+            f"{size}, and not where the others are: {' and '.join(missing)} must be set as well. "
+            "To run it as one rank, unset RANK and WORLD_SIZE; to start ranks on this host, start "
+            "the script with `tarantella -- train.py`."
+        )
 
 
 def _refuse_unknown_starters(found: _Variables) -> None:

@@ -9,6 +9,7 @@ import pytest
 from process_manager import (
     ProcessManager,
     finish,
+    rank_of_open_mpi,
     start,
     task_of_srun,
     worker_of_torchrun,
@@ -74,6 +75,15 @@ def tasks_over_the_network(rank, job, **more):
 
 def test_tasks_of_two_nodes_that_are_one_host_meet_over_the_network(job):
     outcomes = finish(start(SUM, 2, lambda rank: tasks_over_the_network(rank, job)))
+    assert outcomes == [(0, line_of(rank, 2), "") for rank in range(2)]
+
+
+def test_two_programs_of_one_mpirun_are_ranks_of_one_job(job):
+    processes = []
+    for rank, rate in enumerate(["0.1", "0.01"]):
+        variables = rank_of_open_mpi(rank, 2, f"{job}@1", 2)
+        processes += start(SUM, 1, lambda _, told=variables: told, arguments=[rate])
+    outcomes = finish(processes)
     assert outcomes == [(0, line_of(rank, 2), "") for rank in range(2)]
 
 
@@ -219,8 +229,14 @@ def test_the_warning_can_be_switched_off():
             {**worker_of_torchrun(0, 2, "gpi2"), "TNT_TRANSPORT": "gpi2"},
             "TNT_TRANSPORT=gpi2 needs what only the launcher knows",
         ),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR and MASTER_PORT must be set as well"),
+        (
+            {**task_of_srun(1, [2], 7), "TNT_RANK": "0", "TNT_SIZE": "1"},
+            "TNT_RANK=0 and TNT_SIZE=1 without TNT_JOB_ID, which `tarantella` sets as well, "
+            "contradicts SLURM_STEP_NUM_TASKS=2",
+        ),
     ],
-    ids=["no manager", "no connection", "a contradiction", "GPI-2"],
+    ids=["no manager", "no connection", "a contradiction", "GPI-2", "a pod", "set by hand"],
 )
 def test_ranks_that_cannot_meet_are_refused_with_the_remedy(variables, words):
     ((code, output, messages),) = finish(start(ALONE, 1, lambda rank: variables))

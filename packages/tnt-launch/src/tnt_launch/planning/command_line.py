@@ -115,6 +115,7 @@ def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> La
             [entry for path in options.env_files for entry in read_env_file(path, environment)]
             + [parse_export(item, environment) for items in options.exports for item in items]
         ),
+        "num_hosts": 1 if _is_one_node(options) else options.num_hosts,
         "hosts": hosts,
         "ssh": _ssh(options),
         "rendezvous": _rendezvous(options),
@@ -171,9 +172,15 @@ def _hosts(hostfile: str | None, host_lists: list[str]) -> list[HostSlots]:
     return [host for text in host_lists for host in parse_host_list(text)]
 
 
+def _is_one_node(options: argparse.Namespace) -> bool:
+    """Whether `--nnodes 1` needs no rendezvous, as torchrun needs none on one host."""
+    is_first = options.num_nodes == 1 and options.node_rank in (None, 0)
+    return is_first and options.rendezvous is None and options.num_hosts in (None, 1)
+
+
 def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:
     given = (options.num_nodes, options.node_rank, options.rendezvous)
-    if given == (None, None, None):
+    if given == (None, None, None) or _is_one_node(options):
         return None
     if None in given:
         raise LaunchError(

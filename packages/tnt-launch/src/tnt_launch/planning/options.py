@@ -109,7 +109,7 @@ def _add_number_of_ranks(
         "--nproc-per-node",
         "--nproc_per_node",
         dest="ranks_per_node",
-        type=_number,
+        type=_number_of_torchrun,
         action="append",
         help=argparse.SUPPRESS,
     )
@@ -258,6 +258,15 @@ def _reader(kind: Kind[_T]) -> Callable[[str], _T]:
             raise argparse.ArgumentTypeError(f"{error}. Received: {text!r}") from None
 
     return read
+
+
+def _number_of_torchrun(text: str) -> int:
+    if text in ("auto", "gpu", "cpu"):
+        raise argparse.ArgumentTypeError(
+            "leave it out: without a number there is one rank for each GPU, or one rank without a "
+            f"GPU. To use more CPUs give a number, with --no-gpu. Received: {text!r}"
+        )
+    return _number(text)
 
 
 def _number(text: str) -> int:

@@ -51,6 +51,10 @@ def test_in_an_allocation_the_hosts_are_its_own_and_reached_by_its_command():
     assert spec_of("", JOB).allocation.is_one_step
 
 
+def test_one_node_is_one_host_of_an_allocation():
+    assert spec_of("--nnodes 1 --nproc-per-node 2", JOB).hosts == BOTH[:1]
+
+
 def test_the_users_own_command_wins():
     spec = spec_of("--ssh rsh", JOB)
     assert (spec.hosts, spec.ssh, spec.allocation) == (BOTH, ("rsh",), None)
