@@ -53,18 +53,32 @@ def test_a_script_beside_the_steps_is_a_world_of_its_own_and_says_what_to_type(s
 
 
 FAIL_FIRST = """
-import os
+import os, sys, time
 import tnt_comm
 if os.environ["SLURM_PROCID"] == "1":
-    raise RuntimeError("before it has joined")
+    {}
 tnt_comm.init()
 """
 
 
-def test_a_rank_that_ends_before_it_joins_ends_the_others_within_seconds(slurm):
-    finished = slurm.run(["srun", *ON_BOTH, "python", "-c", FAIL_FIRST], within_s=60)
-    assert finished.status == 1, finished
-    assert "before it has joined" in finished.messages
+@pytest.mark.parametrize("tasks_of_node", [1, 2])
+@cases(
+    ("end", "status", "words"),
+    [
+        ("raise RuntimeError('no data')", 1, "RuntimeError: no data"),
+        ("sys.exit(5)", 5, "has ended with exit code 5 before its first call"),
+    ],
+    thorough=[("time.sleep(3); sys.exit()", 1, "has ended before its first call")],
+)
+def test_a_rank_that_ends_before_it_joins_ends_the_others_within_seconds(
+    slurm, tasks_of_node, end, status, words
+):
+    tasks = ["--nodes=2", f"--ntasks-per-node={tasks_of_node}"]
+    finished = slurm.run(["srun", *tasks, "python", "-c", FAIL_FIRST.format(end)], within_s=60)
+    assert finished.status == status, finished
+    node = "n2" if tasks_of_node == 1 else "n1"
+    assert f"PeerLostError: rank 1 on {node} has" in finished.messages
+    assert words in finished.messages
 
 
 @pytest.mark.parametrize("mpi", MPIS)

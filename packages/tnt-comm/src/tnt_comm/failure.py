@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 from tnt_comm import _core, board
 from tnt_comm.start import join
 
+_EXIT_CODES = 0xFF  # the bits that a process can end with
 _MOST_CHARACTERS = 1000  # of each text in a record: its entry on the board has a size
 
 # Headings of TensorFlow's, below which the stack of an operation precedes the message.
@@ -147,10 +148,16 @@ def tell_of_errors() -> None:
         elif cause_rank() is not None:
             failure = Failure(cause_rank=cause_rank(), time_s=time.monotonic())
             board.note_record(asdict(failure))
+        else:
+            join.tell_end()
 
     def take_exit(error: SystemExit) -> None:
-        if os.getpid() == owner and not told:
-            told.append(error)
+        if os.getpid() != owner or told:
+            return
+        told.append(error)
+        if isinstance(error.code, int):
+            join.tell_exit(error.code & _EXIT_CODES)
+        else:
             _tell_ranks(_recorded(error))
 
     sys.excepthook = take
@@ -159,7 +166,7 @@ def tell_of_errors() -> None:
 
 
 class _Exit(SystemExit):
-    """What `sys.exit` raises for a message: reports itself if it ends the program."""
+    """What `sys.exit` raises for a failure: reports itself if it ends the program."""
 
     # The interpreter calls no hook for it, but asks for its code, which no Python code does with
     # nothing below it on the stack. So one that is caught reports nothing.
@@ -175,7 +182,7 @@ class _Exit(SystemExit):
     def code(self) -> Any:
         """The exit status."""
         code = super().code
-        if self.report is not None and sys._getframe().f_back is None and _is_message(code):
+        if self.report is not None and sys._getframe().f_back is None and _is_failure(code):
             self.report(self)
         return code
 
@@ -191,6 +198,13 @@ class _Exit(SystemExit):
 _Exit.__module__, _Exit.__name__, _Exit.__qualname__ = "builtins", "SystemExit", "SystemExit"
 
 
+def _is_failure(status: object) -> bool:
+    """Return whether others are to know of it: a message, or a number before the first call."""
+    if isinstance(status, int):
+        return bool(status & _EXIT_CODES) and not join.has_met()
+    return _is_message(status)
+
+
 def _is_message(status: object) -> bool:
     """Return whether `sys.exit` shows it as an error; numbers mean what the script wants."""
     return status is not None and not isinstance(status, int)
@@ -203,7 +217,7 @@ def _reporting_exit(
 
     def exit_reporting(status: Any = None, /) -> NoReturn:
         is_main = threading.current_thread() is threading.main_thread()
-        if not is_main or not _is_message(status) or isinstance(status, BaseException):
+        if not is_main or not _is_failure(status) or isinstance(status, BaseException):
             exit_program(status)
         error = _Exit(*(status if isinstance(status, tuple) else (status,)))
         error.report = report

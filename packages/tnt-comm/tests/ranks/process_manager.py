@@ -1,5 +1,6 @@
 """A process manager that speaks PMI-1, as Hydra does, and what else starts several processes."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -41,13 +42,15 @@ class ProcessManager:
 
     def close(self) -> None:
         """Wait for the goodbyes of processes that have ended."""
+        self._barrier.abort()
         for end in self.of_processes:
             end.close()
         for thread in self._threads:
             thread.join(DEADLINE_S)
 
     def _serve(self, rank: int, connection: socket.socket) -> None:
-        with connection, connection.makefile("rw") as lines:
+        over = (threading.BrokenBarrierError, ConnectionError)
+        with contextlib.suppress(*over), connection, connection.makefile("rw") as lines:
             for line in lines:
                 words = dict(word.split("=", 1) for word in line.split())
                 lines.write(f"{self._answer(rank, words)}\n")

@@ -23,9 +23,11 @@ from tnt_comm.start.home_secret import home_secret
 from tnt_comm.start.place import Place
 from tnt_comm.start.pmi1 import Pmi1
 from tnt_comm.start.pmix import Pmix
-from tnt_comm.start.rendezvous import Endpoint, RendezvousPlan
+from tnt_comm.start.rendezvous import Endpoint, RendezvousPlan, Wait
 from tnt_comm.start.settings import Settings
-from tnt_comm.start.slurm import addresses_of_node, first_node
+from tnt_comm.start.slurm import addresses_of_node, first_node, known_addresses_of_node
+
+_QUICK_S = 0.03  # for a name, or a port, where that may take long
 
 
 class ProcessManager(Protocol):
@@ -38,9 +40,12 @@ class ProcessManager(Protocol):
         """Say goodbye: that this process ends is no failure."""
 
 
-def manager_of(
-    place: Place, settings: Settings, environment: Mapping[str, str]
-) -> ProcessManager | None:
+def needs_manager(place: Place) -> bool:
+    """Return whether the processes of a start need its process manager to meet. Pure."""
+    return place.starter == "pmi" or (place.starter == "open mpi" and not _is_local(place))
+
+
+def manager_of(place: Place, wait: Wait, environment: Mapping[str, str]) -> ProcessManager | None:
     """Return the process manager of a place, if processes need one to meet. Local."""
     if place.starter == "pmi":
         descriptor = environment.get("PMI_FD", "")
@@ -50,10 +55,8 @@ def manager_of(
                 "process manager (PMI_FD), by which ranks find each other. Start the script with "
                 "`mpirun` of MPICH, Intel MPI or Open MPI, with `srun`, or with `tarantella`."
             )
-        return Pmi1(int(descriptor), settings.timeout_s)
-    if place.starter == "open mpi" and not (place.is_on_one_host and place.job):
-        return Pmix(environment, settings.timeout_s)
-    return None
+        return Pmi1(int(descriptor), place.rank, wait)
+    return Pmix(environment, place.rank, wait) if needs_manager(place) else None
 
 
 def rendezvous_plan_of(
@@ -65,13 +68,27 @@ def rendezvous_plan_of(
     """Return where and how the processes of a start meet. Collective where there is a manager."""
     if manager is not None:
         endpoint, trust = _by_manager(place, manager)
-    elif place.is_on_one_host and place.job:
-        endpoint, trust = local_endpoint(f"{place.starter} {place.job}"), SameUser()
     else:
-        hosts = _hosts_of_first(place, environment)
-        endpoint = NetworkEndpoint(hosts, candidate_ports(f"{place.starter} {place.job}"))
-        trust = _trust(place, settings)
+        endpoint, trust = _known_endpoint(place, environment), trust_of(place, settings)
     return RendezvousPlan(place.rank, place.size, endpoint, trust)
+
+
+def quick_endpoint(place: Place, environment: Mapping[str, str]) -> Endpoint:
+    """Return where rank 0 of a start without a manager may listen by now. Takes milliseconds."""
+    return _known_endpoint(place, environment, _QUICK_S)
+
+
+def _known_endpoint(
+    place: Place, environment: Mapping[str, str], within_s: float | None = None
+) -> Endpoint:
+    """Return a place to meet that all know by themselves."""
+    if _is_local(place):
+        return local_endpoint(f"{place.starter} {place.job}")
+    ports = candidate_ports(f"{place.starter} {place.job}")
+    hosts = _hosts_of_first(place, environment, within_s)
+    if within_s is None:
+        return NetworkEndpoint(hosts, ports)
+    return NetworkEndpoint(hosts, ports, within_s)
 
 
 @dataclass(frozen=True)
@@ -102,15 +119,29 @@ def _by_manager(place: Place, manager: ProcessManager) -> tuple[Endpoint, Trust]
     return NetworkEndpoint(tuple(hosts), (port,)), SharedSecret(secret)
 
 
-def _hosts_of_first(place: Place, environment: Mapping[str, str]) -> tuple[str, ...]:
+def _hosts_of_first(
+    place: Place, environment: Mapping[str, str], within_s: float | None
+) -> tuple[str, ...]:
     """Return by which names rank 0 is reached, of a start that says where it is."""
-    if place.starter == "torchrun":
-        return (environment["MASTER_ADDR"].strip(),)
-    return addresses_of_node(first_node(environment.get("SLURM_STEP_NODELIST", "")))
+    is_of_slurm = place.starter == "slurm"
+    if is_of_slurm:
+        host = first_node(environment.get("SLURM_STEP_NODELIST", ""))
+    else:
+        host = environment["MASTER_ADDR"].strip()
+    if within_s is not None:
+        return known_addresses_of_node(host, within_s)
+    return addresses_of_node(host) if is_of_slurm else (host,)
 
 
-def _trust(place: Place, settings: Settings) -> Trust:
-    """Return the private channel that all hosts have."""
+def _is_local(place: Place) -> bool:
+    """Return whether the processes of a start meet by a name on their host, which all know."""
+    return place.is_on_one_host and bool(place.job)
+
+
+def trust_of(place: Place, settings: Settings) -> Trust:
+    """Return the private channel that all hosts have, or what is enough on one."""
+    if _is_local(place):
+        return SameUser()
     if place.starter == "slurm" and not settings.secret and munge.is_there():
         return munge.Munge(place.job)
     # Another job of this user may listen at a port that both try.

@@ -61,6 +61,7 @@ class NetworkEndpoint:
 
     hosts: tuple[str, ...]
     ports: tuple[int, ...]
+    connect_s: float = _CONNECT_S  # that a host may take to answer
 
     def listen(self) -> socket.socket:
         """Listen on all interfaces, at the first port that is free."""
@@ -76,7 +77,7 @@ class NetworkEndpoint:
         for host in self.hosts:
             for port in self.ports:
                 with contextlib.suppress(OSError):
-                    found.append(socket.create_connection((host, port), _CONNECT_S))
+                    found.append(socket.create_connection((host, port), self.connect_s))
         return found
 
     def __str__(self) -> str:

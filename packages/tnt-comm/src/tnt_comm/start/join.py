@@ -15,7 +15,14 @@ from dataclasses import replace
 
 from tnt_comm import _core
 from tnt_comm.errors import CommError
-from tnt_comm.start.channels import ProcessManager, manager_of, rendezvous_plan_of
+from tnt_comm.start.channels import (
+    ProcessManager,
+    manager_of,
+    needs_manager,
+    quick_endpoint,
+    rendezvous_plan_of,
+    trust_of,
+)
 from tnt_comm.start.endpoints import reserve_port
 from tnt_comm.start.join_watch import JoinWatch
 from tnt_comm.start.neighbours import Neighbours
@@ -27,6 +34,7 @@ from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.settings import Settings, read_settings
 from tnt_comm.start.slurm import without_step_of_other_job
 
+_BEFORE_FIRST_CALL = "before its first call of Tarantella. See its output."
 _LOOPBACK = "127.0.0.1"
 # The script, whose folder may be another one on another host, and its arguments.
 _PROGRAM = hashlib.sha256(
@@ -95,32 +103,46 @@ class _Start:
                     self._fail_before_rendezvous(text)
 
     def _fail_before_rendezvous(self, text: str) -> None:
-        place, settings = current_place(), read_settings(os.environ)
-        if place is None or place.size == 1 or self._has_tried:
+        place, settings = self.place_before_call(), read_settings(os.environ)
+        if place is None:
             return
-        # Open MPI and torchrun end all with a process that fails. A manager with PMI does so if it
-        # knows the process. SLURM does not, unless the user says so.
+        # Open MPI ends all with a process that fails, torchrun those of its host. A manager with
+        # PMI ends all if it knows the process. SLURM does not, unless the user says so.
         if place.starter == "pmi":
-            manager_of(place, settings, os.environ)
-        if place.starter == "slurm":
+            manager_of(place, _wait_of(place, settings), os.environ)
+        is_wide = place.starter == "torchrun" and not place.is_on_one_host
+        if place.starter == "slurm" or is_wide:
             _open_rendezvous(rendezvous_plan_of(place, None, settings, os.environ)).fail(text)
+
+    def end_without_call(self) -> None:
+        """See `tell_end`."""
+        place = None if self._has_failed else self.place_before_call()
+        if place is None or place.rank == 0 or needs_manager(place):
+            return
+        endpoint = quick_endpoint(place, os.environ)
+        found = endpoint.connections()
+        if found:  # before anything that takes longer
+            trust = trust_of(place, read_settings(os.environ))
+            client = RendezvousClient(RendezvousPlan(place.rank, place.size, endpoint, trust))
+            client.end(found, f"{_named(place.rank)} has ended {_BEFORE_FIRST_CALL}")
+
+    def place_before_call(self) -> Place | None:
+        """Return the place of one of several processes until its first call."""
+        is_other = multiprocessing.parent_process() is not None
+        place = None if self.has_met or self._has_tried or is_other else current_place()
+        return None if place is None or place.size == 1 else place
 
     def _meet_others(self, place: Place) -> None:
         settings = read_settings(os.environ)
         _require_rank(settings)
         self._has_tried = True
-        self._manager = manager_of(place, settings, os.environ)
+        wait = _wait_of(place, settings)
+        self._manager = manager_of(place, wait, os.environ)
         plan = rendezvous_plan_of(place, self._manager, settings, os.environ)
         rendezvous = _open_rendezvous(
             replace(plan, rendezvous=lambda address: self._reserve(address, settings))
         )
         os.register_at_fork(after_in_child=rendezvous.close)
-        wait = Wait(
-            settings.timeout_s,
-            settings.report_s,
-            _warner(place.rank, settings),
-            Neighbours(place, os.environ).ended,
-        )
         assignment = rendezvous.meet(wait)
         os.environ.update(_variables(assignment, settings))
         self._watch = JoinWatch(rendezvous, assignment.place.rank)
@@ -178,6 +200,22 @@ def tell_failure(text: str) -> None:
     _start.fail(text)
 
 
+def tell_exit(code: int) -> None:
+    """Tell the others that this process ends with an exit code of failure before its first call."""
+    with contextlib.suppress(ValueError):
+        place = _start.place_before_call()
+        if place is not None:
+            _start.fail(
+                f"{_named(place.rank)} has ended with exit code {code} {_BEFORE_FIRST_CALL}"
+            )
+
+
+def tell_end() -> None:
+    """Tell rank 0, if that waits by now, that this process ends before its first call. Quick."""
+    with contextlib.suppress(CommError, ValueError, OSError):
+        _start.end_without_call()
+
+
 def current_place() -> Place | None:
     """Return the place that this process has among those that were started with it. Local."""
     # A shell of `srun --pty` has the variables of a task; what is typed into it has a process group
@@ -206,6 +244,19 @@ def rank_and_size() -> tuple[int, int]:
         return _core.get_rank(), _core.get_size()
     place = current_place()
     return (0, 1) if place is None else (place.rank, place.size)
+
+
+def _named(rank: int) -> str:
+    return f"rank {rank} on {os.uname().nodename}"
+
+
+def _wait_of(place: Place, settings: Settings) -> Wait:
+    return Wait(
+        settings.timeout_s,
+        settings.report_s,
+        _warner(place.rank, settings),
+        Neighbours(place, os.environ).ended,
+    )
 
 
 def _open_rendezvous(plan: RendezvousPlan) -> Rendezvous:

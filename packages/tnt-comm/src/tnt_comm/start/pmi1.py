@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import re
@@ -10,18 +11,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tnt_comm.errors import CommError, CommTimeoutError
+from tnt_comm.start.rendezvous import FIRST_CALL_OF_OTHERS, LOOK_S, Clock, Wait
 
 _MOST_BYTES = 4096  # of a line
 _KEY = "tarantella"
+_BARRIER = "barrier_in"
 _MPI = re.compile(r"/\S*/libmpi(?:ch)?\.so\S*")
 
 
 class Pmi1:
     """A connection to the process manager, which ends all if this process says no goodbye."""
 
-    def __init__(self, descriptor: int, timeout_s: float) -> None:
+    def __init__(self, descriptor: int, rank: int, wait: Wait) -> None:
         """Say that this process is there."""
-        self._timeout_s = timeout_s
+        self._rank, self._wait = rank, wait
         try:
             self._socket = socket.socket(fileno=os.dup(descriptor))
         except OSError as error:
@@ -36,7 +39,7 @@ class Pmi1:
         """Return the text of rank 0. Collective."""
         if is_root:
             self._ask("put", kvsname=self._name, key=_KEY, value=text.encode().hex())
-        self._ask("barrier_in")
+        self._ask(_BARRIER)
         value = self._ask("get", kvsname=self._name, key=_KEY).get("value", "")
         return bytes.fromhex(value).decode()
 
@@ -50,17 +53,15 @@ class Pmi1:
         line = " ".join([f"cmd={command}", *(f"{name}={text}" for name, text in words.items())])
         # The descriptor has one mode for all who use it, an MPI among them.
         before = self._socket.gettimeout()
-        self._socket.settimeout(self._timeout_s)
+        self._socket.settimeout(self._wait.timeout_s)
         try:
             self._socket.sendall(line.encode() + b"\n")
-            told = self._line()
-        except TimeoutError:
-            raise CommTimeoutError(
-                f"the process manager has not answered `{command}` for {self._timeout_s:g} s: have "
-                "all ranks come to their first call of Tarantella?"
-            ) from None
+            self._socket.settimeout(LOOK_S)
+            told = self._line(command)
+        except CommTimeoutError:  # an OSError, too
+            raise
         except OSError as error:
-            raise CommError(_gone(error.strerror)) from error
+            raise CommError(_gone(str(error))) from error
         finally:
             self._socket.settimeout(before)
         answer = dict(word.split("=", 1) for word in told.split() if "=" in word)
@@ -68,10 +69,17 @@ class Pmi1:
             raise CommError(f"the process manager answers to `{command}`: {told}")
         return answer
 
-    def _line(self) -> str:
-        line = bytearray()
+    def _line(self, command: str) -> str:
+        """Return the answer to a command, looking now and then at what else there is to know."""
+        awaited = FIRST_CALL_OF_OTHERS if command == _BARRIER else "its process manager"
+        clock, line = Clock(self._wait, self._rank), bytearray()
         while not line.endswith(b"\n"):
-            byte = self._socket.recv(1)  # no more: what follows may be for an MPI
+            byte = None
+            with contextlib.suppress(TimeoutError):
+                byte = self._socket.recv(1)  # no more: what follows may be for an MPI
+            if byte is None:
+                clock.look(awaited)
+                continue
             if not byte or len(line) > _MOST_BYTES:
                 raise CommError(_gone("it has closed the connection, or speaks another protocol"))
             line += byte
@@ -88,7 +96,7 @@ def _has_mpi() -> bool:
     return False
 
 
-def _gone(why: str | None) -> str:
+def _gone(why: str) -> str:
     return (
         f"the process manager has gone: {why}. See what mpirun says; if all ranks run, start them "
         "with `tarantella`, which needs no process manager."

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tnt_comm.errors import CommError, CommTimeoutError
+from tnt_comm.errors import CommError
+from tnt_comm.start.rendezvous import FIRST_CALL_OF_OTHERS, LOOK_S, Clock, Wait
 
 _KEY = b"tarantella"
 _STRING, _GLOBAL = 3, 3  # PMIX_STRING, PMIX_GLOBAL
@@ -30,9 +31,9 @@ class _Value(ctypes.Structure):
 class Pmix:
     """The library, which tells the process manager that this process is there."""
 
-    def __init__(self, environment: Mapping[str, str], timeout_s: float) -> None:
+    def __init__(self, environment: Mapping[str, str], rank: int, wait: Wait) -> None:
         """Find the library and start it."""
-        self._timeout_s = timeout_s
+        self._rank, self._wait = rank, wait
         self._library = _open(environment)
         self._process = _Process()
         self._call("PMIx_Init", ctypes.byref(self._process), None, ctypes.c_size_t(0))
@@ -63,12 +64,11 @@ class Pmix:
 
         thread = threading.Thread(target=call, name="tnt-pmix", daemon=True)
         thread.start()
-        thread.join(self._timeout_s)
-        if not codes:
-            raise CommTimeoutError(
-                f"{function} has not returned for {self._timeout_s:g} s: have all ranks come to "
-                "their first call of Tarantella?"
-            )
+        clock = Clock(self._wait, self._rank)
+        while not codes:
+            thread.join(LOOK_S)
+            if not codes:
+                clock.look(FIRST_CALL_OF_OTHERS)
         if codes[0] != 0:
             self._library.PMIx_Error_string.restype = ctypes.c_char_p
             why = self._library.PMIx_Error_string(codes[0]).decode()

@@ -17,6 +17,8 @@ LOOK_S = 0.2  # between two looks at what else there is to do
 PROOF_S = 10.0  # for the other end of a connection to prove that it is of this start
 LINGER_S = 10.0  # in which others who have not come yet may hear that a process has failed
 _MOST_PLACES = 256  # in a message
+# of a process manager, which does not say who has not come
+FIRST_CALL_OF_OTHERS = "others to come to their first call of Tarantella"
 _LAST_WORDS_S = 2.0  # to tell the others why a process fails
 
 
@@ -37,7 +39,7 @@ class Wait:
     timeout_s: float  # until it has failed
     report_s: float  # until a warning
     warn: Callable[[str], None]  # shows one
-    ended: Callable[[], Loss | None] = lambda: None  # a process that has, and will not come
+    ended: Callable[[], CommError | None] = lambda: None  # tells of a process that will not come
 
 
 @dataclass(frozen=True)
@@ -112,9 +114,9 @@ class Clock:
 
     def look(self, awaited: str) -> None:
         """Warn once of a long wait, and end one that is too long."""
-        loss = self._wait.ended()
-        if loss is not None:
-            raise loss.error()
+        error = self._wait.ended()
+        if error is not None:
+            raise error
         waited_s = time.monotonic() - self._begin
         said = f"rank {self._rank} has waited {waited_s:.0f} s for {awaited}"
         if waited_s > self._wait.timeout_s:

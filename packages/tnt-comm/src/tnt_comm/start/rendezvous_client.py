@@ -6,7 +6,7 @@ import contextlib
 import selectors
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tnt_comm.errors import CommError
 from tnt_comm.start.authentication import AuthenticationError, ClientHandshake, derived
@@ -29,6 +29,7 @@ from tnt_comm.start.rendezvous import (
 from tnt_comm.start.rendezvous_server import RendezvousServer
 from tnt_comm.start.signed_connection import Message, SignedConnection
 
+_QUICK_PROOF_S = 1.0  # as PROOF_S, for a process that is to end
 _RETRY_S = (0.05, 0.4)  # between two attempts to reach rank 0: at first, and at most
 
 
@@ -96,6 +97,15 @@ class RendezvousClient:
             self._connection.send(message)
             send_rest([self._connection])
 
+    def end(self, found: Iterable[socket.socket], text: str) -> None:
+        """Tell rank 0 of an orderly end, by connections to what may be that."""
+        message = {**self._report(), **last_words(text, is_orderly=True)}
+        for each in found:
+            with each, contextlib.suppress(CommError):
+                self._connection = self._introduced(each, _QUICK_PROOF_S)
+                self._connection.send(message)
+                send_rest([self._connection])
+
     def close(self) -> None:
         """Close the socket."""
         if self._connection is not None:
@@ -106,7 +116,7 @@ class RendezvousClient:
         if loss.rank == 0 and self._connection is None:
             # It has never come, and its host is this one. The others knock there.
             with contextlib.suppress(CommError):
-                RendezvousServer(self._plan).fail(loss.text)
+                RendezvousServer(self._plan).fail(loss.text, num_substitutes=1)
         elif self.loss is None and not loss.is_late:
             self.fail(loss.text)
 
@@ -141,12 +151,12 @@ class RendezvousClient:
             time.sleep(pause)
             pause = min(2 * pause, longest)
 
-    def _introduced(self, endpoint: socket.socket) -> SignedConnection:
+    def _introduced(self, endpoint: socket.socket, proof_s: float = PROOF_S) -> SignedConnection:
         trust = self._plan.trust
         trust.check(endpoint)
         connection = SignedConnection(endpoint)
         handshake = ClientHandshake(connection, trust)
-        end = time.monotonic() + PROOF_S
+        end = time.monotonic() + proof_s
         while not handshake.advance():
             if not connection.is_open or time.monotonic() > end:
                 raise AuthenticationError("what listens there does not answer as a rank")

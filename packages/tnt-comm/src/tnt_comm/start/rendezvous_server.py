@@ -79,7 +79,7 @@ class RendezvousServer:
         except BaseException as error:
             loss = self.loss or loss_of(0, error)
             if isinstance(error, PeerLostError):
-                self._tell_late_ones(loss)
+                self._tell_late_ones(loss, self._num_that_may_come(loss))
             else:
                 self._tell(loss)
             raise
@@ -120,16 +120,21 @@ class RendezvousServer:
             is_late=True,
         )
 
-    def fail(self, text: str) -> None:
-        """Tell the others."""
-        self._tell_late_ones(Loss(0, text))
+    def fail(self, text: str, num_substitutes: int = 0) -> None:
+        """Tell the others, but for those that listen here in the place of a lost rank 0."""
+        self._tell_late_ones(Loss(0, text), self._plan.size - 1 - num_substitutes)
 
-    def _tell_late_ones(self, loss: Loss) -> None:
+    def _num_that_may_come(self, loss: Loss) -> int:
+        """Return how many others may come: a lost one that has not, will not."""
+        is_away = loss.rank != 0 and loss.rank not in self._others
+        return self._plan.size - 1 - is_away
+
+    def _tell_late_ones(self, loss: Loss, num_others: int) -> None:
         """Tell the others; those that have not come yet, too, if they come soon."""
         self._tell(loss)
         end = time.monotonic() + LINGER_S
         with contextlib.suppress(CommError):
-            while len(self._others) < self._plan.size - 1 and time.monotonic() < end:
+            while len(self._others) < num_others and time.monotonic() < end:
                 known = len(self._others)
                 self._serve()
                 if len(self._others) > known:

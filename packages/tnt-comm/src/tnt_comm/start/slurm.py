@@ -7,17 +7,19 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+from tnt_comm.start.processes import PROC, processes_above
 
 _COMMAND_S = 20.0
 # `gpu[01-03,7]-ib`, or a name without brackets; commas inside of brackets belong to a word.
 _WORD = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 _BRACKETS = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
+_IN_HOSTS = re.compile(r"(\S+)\s")  # the first line of `getent ahosts`
 _ADDRESS = re.compile(r"\bNodeAddr=(\S+)")
 _DAEMON = "slurmstepd"  # the parent of all tasks of a step, and of a batch script
 _OF_BATCH_SCRIPT = ".batch]"
-_PROC = Path("/proc")
 
 
 def first_node(nodes: str) -> str:
@@ -36,27 +38,26 @@ def addresses_of_node(name: str) -> tuple[str, ...]:
     with contextlib.suppress(OSError):
         socket.getaddrinfo(name, None)
         return (name,)
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        command = ["scontrol", "--oneliner", "show", "node", name]
-        told = subprocess.run(
-            command, capture_output=True, text=True, timeout=_COMMAND_S, check=False
-        ).stdout
-        found = _ADDRESS.search(told)
-        if found is not None:
-            return (found[1],)
-    return (name,)
+    found = _ADDRESS.search(_told(_command_of_node(name), _COMMAND_S))
+    return (found[1] if found is not None else name,)
 
 
-def daemon_above(proc: Path = _PROC) -> str | None:
+def known_addresses_of_node(name: str, within_s: float) -> tuple[str, ...]:
+    """Return by which addresses a node may be reached, nothing if that takes longer. Local."""
+    # Another program can be ended; a resolver that does not answer cannot.
+    found = _IN_HOSTS.match(_told(["getent", "ahosts", name], within_s)) or _ADDRESS.search(
+        _told(_command_of_node(name), within_s)
+    )
+    return (found[1],) if found is not None else ()
+
+
+def daemon_above(proc: Path = PROC) -> str | None:
     """Return the title of SLURM's process above this one, `slurmstepd: [7.0]`, if any. Local."""
-    pid = os.getppid()
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        while pid > 1:
-            of_process = proc / str(pid)
-            name, _, rest = (of_process / "stat").read_text().partition("(")[2].rpartition(")")
+    with contextlib.suppress(OSError):
+        for pid, name in processes_above(os.getppid(), proc):
             if name.startswith(_DAEMON):
-                return (of_process / "cmdline").read_bytes().decode(errors="replace").strip("\0 ")
-            pid = int(rest.split()[1])
+                title = (proc / str(pid) / "cmdline").read_bytes()
+                return title.decode(errors="replace").strip("\0 ")
     return None
 
 
@@ -68,6 +69,19 @@ def without_step_of_other_job(environment: Mapping[str, str]) -> Mapping[str, st
     if "SLURM_STEP_ID" not in environment or _OF_BATCH_SCRIPT not in (daemon_above() or ""):
         return environment
     return {name: text for name, text in environment.items() if not name.startswith("SLURM_STEP")}
+
+
+def _command_of_node(name: str) -> Sequence[str]:
+    return ["scontrol", "--oneliner", "show", "node", name]
+
+
+def _told(command: Sequence[str], within_s: float) -> str:
+    """Return the output of a command, nothing if there is none in time."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=within_s, check=False
+        ).stdout
+    return ""
 
 
 def _expanded(word: str) -> Iterator[str]:

@@ -138,6 +138,137 @@ def test_a_rank_that_fails_before_its_first_call_tells_the_others_why(failing, j
         assert "LookupError: no such record" in messages
 
 
+NUMBERS = (
+    "int(next(os.environ[n] for n in ('PMI_RANK', 'RANK', 'SLURM_PROCID') if n in os.environ))"
+)
+
+
+def first_do(what, rank=1):
+    """A script in which one rank does something before its first call, and the others go on."""
+    return (
+        f"import os, sys, time, numpy as np, tnt_comm\nif {NUMBERS} == {rank}:\n"
+        f"    {what}\n{MEET.partition('; ')[2]}print(tnt_comm.allreduce(np.ones(1, np.float32)))"
+    )
+
+
+def outcomes_of_mpi(script, size, **more):
+    """What processes of an MPI do."""
+    manager = ProcessManager(size)
+    descriptors = [end.fileno() for end in manager.of_processes]
+    outcomes = finish(
+        start(script, size, lambda rank: {**manager.variables(rank), **more}, descriptors)
+    )
+    manager.close()
+    return outcomes
+
+
+def assert_ended_with(lost, outcomes, words):
+    """Assert that all others have ended because of a rank, which has not failed."""
+    for rank, (code, output, messages) in enumerate(outcomes):
+        if rank != lost:
+            assert (code, output) == (1, "")
+            assert (
+                f"PeerLostError: rank {lost} on {os.uname().nodename} has ended {words}" in messages
+            )
+
+
+BEFORE = "before its first call of Tarantella. See its output."
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_ranks_of_an_mpi_end_with_one_that_is_gone_before_its_first_call(lost):
+    began = time.monotonic()
+    outcomes = outcomes_of_mpi(first_do("os._exit(0)", lost), 3)
+    assert time.monotonic() - began < 40
+    assert outcomes[lost] == (0, "", "")
+    assert_ended_with(lost, outcomes, BEFORE)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_workers_of_torchrun_end_with_one_that_is_gone_before_its_first_call(lost, job):
+    began = time.monotonic()
+    script = first_do("os._exit(0)", lost)
+    outcomes = finish(start(script, 3, lambda rank: worker_of_torchrun(rank, 3, str(job))))
+    assert time.monotonic() - began < 40
+    assert_ended_with(lost, outcomes, BEFORE)
+
+
+def test_a_long_wait_for_others_of_an_mpi_is_told_and_goes_on():
+    outcomes = outcomes_of_mpi(first_do("time.sleep(7)"), 2, TNT_STALL_S="1")
+    assert [(code, output) for code, output, _ in outcomes] == [(0, "[2.]\n")] * 2
+    waited = "WARNING tnt-comm rank 0: rank 0 has waited 1 s for others to come to their first call"
+    assert outcomes[0][2].startswith(waited)
+
+
+def test_a_wait_for_others_of_an_mpi_has_an_end():
+    outcomes = outcomes_of_mpi(first_do("time.sleep(7)"), 2, TNT_TIMEOUT_S="2")
+    assert "CommTimeoutError: rank 0 has waited 2 s for others to come" in outcomes[0][2]
+    assert "has gone" not in outcomes[0][2]
+
+
+@pytest.mark.parametrize(
+    "place_of", [lambda rank, job: task_of_srun(rank, [3], job), tasks_over_the_network]
+)
+@pytest.mark.parametrize("lost", [0, 1])
+def test_an_exit_code_before_the_first_call_is_told_to_the_others(place_of, lost, job):
+    size = 2 if place_of is tasks_over_the_network else 3
+    outcomes = finish(start(first_do("sys.exit(5)", lost), size, lambda rank: place_of(rank, job)))
+    assert outcomes[lost] == (5, "", "")
+    assert_ended_with(lost, outcomes, f"with exit code 5 {BEFORE}")
+
+
+def worker_on_a_host_of_its_own(rank, job):
+    """A worker of torchrun on one of two hosts, which turn out to be one."""
+    secret = {"TNT_JOB_SECRET": "0123456789abcdef"}
+    return {
+        **worker_of_torchrun(rank, 2, str(job)),
+        **secret,
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": "1",
+    }
+
+
+def test_an_error_before_the_first_call_is_told_to_workers_of_torchrun_on_other_hosts(job):
+    script = first_do("raise LookupError('no such record')")
+    outcomes = finish(start(script, 2, lambda rank: worker_on_a_host_of_its_own(rank, job)))
+    assert [code for code, _, _ in outcomes] == [1, 1]
+    assert "LookupError: no such record" in outcomes[0][2]
+
+
+@pytest.mark.parametrize(
+    ("end", "code"), [("sys.exit()", 0), ("sys.exit(256)", 0), ("raise SystemExit(5)", 5)]
+)
+def test_an_end_before_the_first_call_is_told_to_rank_0_if_that_waits(end, code, job):
+    script = first_do(f"time.sleep(3); {end}")
+    began = time.monotonic()
+    outcomes = finish(start(script, 2, lambda rank: tasks_over_the_network(rank, job)))
+    assert time.monotonic() - began < 40
+    assert outcomes[1] == (code, "", "")
+    assert_ended_with(1, outcomes, BEFORE)
+
+
+def test_an_exit_that_is_caught_or_of_another_process_is_none_of_the_rank(job):
+    script = first_do(
+        "time.sleep(3)\n    try:\n        sys.exit(5)\n    except SystemExit:\n        pass\n"
+        "    if os.fork() == 0:\n        sys.exit(5)\n    os.wait()\n"
+        "    if os.fork() == 0:\n        sys.exit()\n    os.wait()"
+    )
+    outcomes = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job)))
+    assert outcomes == [(0, "[2.]\n", "")] * 2
+
+
+@pytest.mark.parametrize(
+    "place_of", [lambda rank, job: task_of_srun(rank, [2], job), tasks_over_the_network]
+)
+def test_scripts_without_a_call_end_at_once(place_of, job):
+    script = (
+        "import time, tnt_comm\nfrom tnt_comm.start import join\nbegan = time.monotonic()\n"
+        "join.tell_end()\nassert time.monotonic() - began < 1"
+    )
+    outcomes = finish(start(script, 2, lambda rank: place_of(rank, job)))
+    assert outcomes == [(0, "", "")] * 2
+
+
 def test_a_rank_that_computes_ends_with_one_that_is_killed(job):
     script = MEET + "rank == 1 and os.kill(os.getpid(), signal.SIGKILL); time.sleep(100)"
     began = time.monotonic()

@@ -19,9 +19,7 @@ from tnt_comm.start.authentication import (
 )
 from tnt_comm.start.endpoints import candidate_ports, listen_at, local_endpoint, reserve_port
 from tnt_comm.start.home_secret import home_secret
-from tnt_comm.start.neighbours import Neighbours
 from tnt_comm.start.numbering import RankPlace, number_ranks
-from tnt_comm.start.place import Place
 from tnt_comm.start.settings import read_settings
 from tnt_comm.start.signed_connection import SignedConnection
 from tnt_comm.start.slurm import first_node, node_names
@@ -256,40 +254,6 @@ def test_wrong_settings_are_left_to_be_refused_when_the_job_is_joined(text, seco
     assert read_settings({"TNT_TIMEOUT_S": text}).timeout_s == seconds
 
 
-def proc_with(folder, tasks, parent="slurmstepd"):
-    """A folder like /proc with a process for each task of a step, and the parent of this one."""
-    (folder / str(os.getppid())).mkdir()
-    (folder / str(os.getppid()) / "stat").write_text(f"7 ({parent}) S 1 7 7\n")
-    (folder / str(os.getppid()) / "cmdline").write_bytes(f"{parent}: [7.0]\0".encode())
-    for task in tasks:
-        process = folder / str(900 + task)
-        process.mkdir()
-        text = f"A=b\0SLURM_JOB_ID=7\0SLURM_STEP_ID=0\0SLURM_LOCALID={task}\0"
-        (process / "environ").write_bytes(text.encode())
-    return folder
-
-
-@pytest.mark.parametrize(
-    ("alive", "parent", "rank"),
-    [
-        ([0, 1, 2], "slurmstepd", None),
-        ([0, 2], "slurmstepd", 5),
-        ([0, 2], "bash", None),  # a container may hide the others
-    ],
-)
-def test_a_task_that_is_no_more_is_told_once_two_looks_agree(
-    alive, parent, rank, tmp_path, monkeypatch
-):
-    times = iter([0.0, 1.0, 5.0, 5.0, 5.5, 8.0, 8.0])
-    monkeypatch.setattr(time, "monotonic", lambda: next(times))
-    place = Place("slurm", rank=4, size=7, local_rank=0, local_size=3, num_nodes=2)
-    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
-    neighbours = Neighbours(place, step, proc_with(tmp_path, alive, parent))
-    told = [neighbours.ended() for _ in range(4)]
-    assert told[:3] == [None] * 3
-    assert (told[3] and told[3].rank) == rank
-
-
 @pytest.mark.parametrize(
     ("title", "is_kept"),
     [("slurmstepd: [7.batch]", False), ("slurmstepd: [7.0]", True), (None, True)],
@@ -304,8 +268,38 @@ def test_a_batch_script_has_no_step_though_the_step_that_has_submitted_it(
     assert kept == (environment if is_kept else {"SLURM_JOB_ID": "7"})
 
 
+COMMANDS = {
+    "getent": 'printf "10.0.0.%s STREAM n\\n" "${2#n}"',
+    "scontrol": 'echo "NodeName=$4 NodeAddr=10.1.0.1 State=IDLE"',
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "addresses"),
+    [
+        ({}, ("10.0.0.1",)),
+        ({"getent": "exit 2"}, ("10.1.0.1",)),
+        ({"getent": "exit 2", "scontrol": "echo 'Node n1 not found'; exit 1"}, ()),
+        ({"getent": "exec sleep 5", "scontrol": "exec sleep 5"}, ()),
+    ],
+    ids=["a resolver", "SLURM", "nobody", "no answer"],
+)
+def test_an_address_that_is_known_at_once_is_told(changes, addresses, tmp_path, monkeypatch):
+    for name, text in {**COMMANDS, **changes}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    within_s = 0.1 if "sleep" in str(changes) else 30
+    began = time.monotonic()
+    assert slurm.known_addresses_of_node("n1", within_s) == addresses
+    assert time.monotonic() - began < (4 if within_s < 1 else 30)
+
+
 @pytest.mark.parametrize("parent", ["slurmstepd", "bash"])
 def test_the_process_of_slurm_above_this_one_is_known_by_its_title(tmp_path, parent):
-    proc = proc_with(tmp_path, [], parent)
+    process = tmp_path / str(os.getppid())
+    process.mkdir()
+    (process / "stat").write_text(f"7 ({parent}) S 1 7 7\n")
+    (process / "cmdline").write_bytes(f"{parent}: [7.0]\0".encode())
     title = "slurmstepd: [7.0]" if parent == "slurmstepd" else None
-    assert slurm.daemon_above(proc) == title
+    assert slurm.daemon_above(tmp_path) == title
