@@ -14,7 +14,9 @@ pytestmark = needs_ucx
 
 # Words of the command lines of a launcher, an agent and a rank; those of a rank have no others.
 LAUNCHER, AGENT, RANK = ("bin/tarantella",), ("dial_in_agent",), ("fit_line.py",)
-VICTIMS = [LAUNCHER, AGENT, RANK]
+PROCESSES = [LAUNCHER, AGENT, RANK]
+NODE = "n2"
+VICTIMS = [*PROCESSES, NODE]
 
 
 def processes(slurm, words):
@@ -27,7 +29,7 @@ def processes(slurm, words):
 
 
 @cases("seed", range(5), thorough=range(5, 100))
-def test_a_job_survives_the_death_of_any_of_its_processes(slurm, tmp_path, seed):
+def test_a_job_survives_the_death_of_any_of_its_processes_or_nodes(slurm, tmp_path, seed):
     chance = random.Random(seed)
     victim = VICTIMS[seed % len(VICTIMS)]
     launcher = f"tarantella --max-restarts 1 {OPTIONS} -- {SCRIPT} 0.1 {tmp_path}/backup"
@@ -35,13 +37,18 @@ def test_a_job_survives_the_death_of_any_of_its_processes(slurm, tmp_path, seed)
     job = slurm.sbatch(script, "--nodes=2", "--ntasks-per-node=1", "--requeue")
     job.wait_for_output("step 0\n")
     time.sleep(chance.uniform(0, 1))
-    found = processes(slurm, victim)
-    # The launcher keeps a child, without which a job goes on.
-    os.kill(found[0] if victim == LAUNCHER else chance.choice(found), signal.SIGKILL)
-    if victim == LAUNCHER:
+    if victim == NODE:
+        slurm.kill(NODE)
+        job.wait_for_output(NODE)
+        slurm.start_node(NODE)
+    else:
+        found = processes(slurm, victim)
+        # The launcher keeps a child, without which a job goes on.
+        os.kill(found[0] if victim == LAUNCHER else chance.choice(found), signal.SIGKILL)
+    if victim in (LAUNCHER, NODE):
         job.run_again_now()
     assert job.result() == ("COMPLETED", "0:0"), job.output
     assert_trained(job.output, ["n1", "n2"])
     assert [path.name for path in tmp_path.iterdir()] == ["backup"]
-    for words in VICTIMS:
+    for words in PROCESSES:
         wait_until(lambda words=words: processes(slurm, words) == [], f"the end of {words}")

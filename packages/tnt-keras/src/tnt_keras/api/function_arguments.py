@@ -49,7 +49,7 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Argument:
     """One argument of a call."""
 
     name: int | str  # position or keyword
@@ -57,7 +57,7 @@ class Place:
     is_constant: bool  # has no array or tensor; one constant for the whole
 
 
-Layout = tuple[Place, ...]
+Layout = tuple[Argument, ...]
 """All arguments in their order. Calls with one layout run the same step."""
 
 
@@ -92,10 +92,10 @@ class Arguments:
         for name, value in named:
             leaves = tf.nest.flatten(value)
             if not any(map(_is_tensor, leaves)):
-                layout.append(Place(name, (Constant(value, is_for_graph),), True))
+                layout.append(Argument(name, (Constant(value, is_for_graph),), True))
                 continue
             constants = (None if _is_tensor(x) else Constant(x, is_for_graph) for x in leaves)
-            layout.append(Place(name, tuple(constants), False))
+            layout.append(Argument(name, tuple(constants), False))
             given = [leaf if _is_tensor(leaf) else None for leaf in leaves]
             tensors.append(as_tensors(tf.nest.pack_sequence_as(value, given)))
         return cls(tuple(layout), tensors)

@@ -88,7 +88,7 @@ class Summand:
         return self.dtype, self.num_elements
 
 
-class Place(NamedTuple):
+class ReducerTensor(NamedTuple):
     """One of the tensors of a reducer."""
 
     reducer: tnt_comm.GradientReducer
@@ -117,7 +117,7 @@ class SharedReducers:
         # By dtypes and sizes; each with what it was made for.
         self._reducers: dict[Hashable, tuple[tnt_comm.GradientReducer, Sequence[Summand]]] = {}
 
-    def places(self, summands: Sequence[Summand]) -> list[Place]:
+    def tensors_for(self, summands: Sequence[Summand]) -> list[ReducerTensor]:
         """Return a place for each summand, all in one reducer. Collective unless there is one.
 
         Summands are given in the order in which they come into being.
@@ -130,7 +130,7 @@ class SharedReducers:
             self._reducers[sizes] = self._make(summands[::-1]), summands
         reducer, made_for = self._reducers[sizes]
         ids = assigned(made_for, summands, by_name=not self._are_alike)
-        return [Place(reducer, len(ids) - 1 - index) for index in ids]
+        return [ReducerTensor(reducer, len(ids) - 1 - index) for index in ids]
 
     def _make(self, summands: Sequence[Summand]) -> tnt_comm.GradientReducer:
         fusion = self._choose_fusion()
@@ -180,7 +180,7 @@ Finish: TypeAlias = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class Transfer:
     """A value that all ranks exchange.
 
     `start`, given 1 as `ops.variable_of_one` holds it, returns the token of the start and what
@@ -201,9 +201,9 @@ class ExchangeChannels:
         self._rows = rows
         self._updates = totals if updates is None else updates
 
-    def parts(
+    def transfers(
         self, values: Sequence[ExchangedValue], names: Sequence[str]
-    ) -> dict[ExchangedValue, Part]:
+    ) -> dict[ExchangedValue, Transfer]:
         """Return what starts at once: planned sums and rows. Collective unless all is there."""
         summands: dict[SharedReducers, dict[ExchangedValue, Summand]]
         summands = {self._updates: {}, self._totals: {}}
@@ -214,32 +214,32 @@ class ExchangeChannels:
                 summands[reducers][value] = Summand(
                     name, form.dtype.name, form.shape.num_elements()
                 )
-        parts = {
-            value: _sum(value.form.value, place)
+        transfers = {
+            value: _sum(value.form.value, tensor)
             for reducers, own in summands.items()
-            for value, place in zip(own, reducers.places(list(own.values())), strict=True)
+            for value, tensor in zip(own, reducers.tensors_for(list(own.values())), strict=True)
         }
         gathered = [value for value in values if value.is_gathered]
         for value, gatherer in zip(gathered, self._rows.first(len(gathered)), strict=True):
-            parts[value] = _gathered(value, gatherer)
-        return parts
+            transfers[value] = _gathered(value, gatherer)
+        return transfers
 
 
-def _sum(value: tf.Tensor, place: Place) -> Part:
-    reducer, number = place.reducer, place.tensor_id
+def _sum(value: tf.Tensor, tensor: ReducerTensor) -> Transfer:
+    reducer, number = tensor.reducer, tensor.tensor_id
 
     def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
         token, pending = ops.start_reduce(value, one, reducer, number)
         return token, lambda barrier: ops.finish_reduce(pending, barrier, reducer, number)
 
-    return Part(reducer, start)
+    return Transfer(reducer, start)
 
 
-def _gathered(value: ExchangedValue, gatherer: tnt_comm.Gatherer) -> Part:
+def _gathered(value: ExchangedValue, gatherer: tnt_comm.Gatherer) -> Transfer:
     kind, own, label = value.form.kind, value.form.value, value.label
 
     def start(one: tf.Tensor) -> tuple[tf.Tensor, Finish]:
         token = ops.start(kind, own, one, gatherer, label)
         return token, lambda barrier: ops.finish(kind, own, barrier, gatherer, label)
 
-    return Part(gatherer, start)
+    return Transfer(gatherer, start)

@@ -12,9 +12,9 @@ from tnt_keras.calls.errors import MARK_OF_CHECKS
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.channels import (
     ExchangeChannels,
-    Part,
     SharedGatherers,
     SharedReducers,
+    Transfer,
     gradient_fusion,
 )
 from tnt_keras.exchange.exchange_plan import (
@@ -130,8 +130,8 @@ class StepExchange:
         else:
             names = self._plan.agree()
             channels = self._channels.at_end if last else self._channels.inside
-            parts = channels.parts(values, names[len(names) - len(values) :])
-            results = self._exchange(values, parts)
+            transfers = channels.transfers(values, names[len(names) - len(values) :])
+            results = self._exchange(values, transfers)
         if last:
             self._order.require_complete()
             self._plan.log()
@@ -167,27 +167,27 @@ class StepExchange:
         return exchanged_value(request, self._num_values, self._title)
 
     def _exchange(
-        self, values: Sequence[ExchangedValue], parts: dict[ExchangedValue, Part]
+        self, values: Sequence[ExchangedValue], transfers: dict[ExchangedValue, Transfer]
     ) -> dict[ExchangedValue, tf.Tensor]:
         if not values:
             return {}
         one = ops.variable_of_one().read_value()
         started = {}
-        for value, part in parts.items():
-            last_uses = [self._last_uses[part.owner]] if part.owner in self._last_uses else []
+        for value, each in transfers.items():
+            last_uses = [self._last_uses[each.owner]] if each.owner in self._last_uses else []
             with tf.control_dependencies(last_uses):
-                started[value] = part.start(one)
-        updates = {part.owner for value, part in parts.items() if value.request.is_update}
+                started[value] = each.start(one)
+        updates = {each.owner for value, each in transfers.items() if value.request.is_update}
         reducers = [owner for owner in updates if isinstance(owner, tnt_comm.GradientReducer)]
         self.num_buckets += sum(len(reducer.plan.buckets) for reducer in reducers)
         with self._order.next() as previous:
             barrier = tf.add_n([*(token for token, _ in started.values()), previous])
         finished = {value: finish(barrier) for value, (_, finish) in started.items()}
-        finished.update(_combined([value for value in values if value not in parts], barrier))
+        finished.update(_combined([value for value in values if value not in transfers], barrier))
         token = tf.add_n([token for token, _ in finished.values()])
         ops.run_in_any_case(token)
         self._order.finished(token)
-        self._last_uses.update((part.owner, token) for part in parts.values())
+        self._last_uses.update((each.owner, token) for each in transfers.values())
         return {value: value.form.restore(result) for value, (_, result) in finished.items()}
 
 

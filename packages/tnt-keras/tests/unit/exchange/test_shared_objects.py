@@ -60,7 +60,7 @@ def test_without_names_places_do_not_depend_on_them(
 def test_buckets_are_filled_in_the_order_in_which_summands_come_into_being() -> None:
     reducers = SharedReducers("test", lambda: Fusion(threshold_bytes=0))
     summands = [Summand(name, "float32", 1) for name in ("first", "second", "third")]
-    [first, second, third] = reducers.places(summands)
+    [first, second, third] = reducers.tensors_for(summands)
     plan = first.reducer.plan
     order = [bucket.tensor_ids for bucket in plan.buckets]
     assert order == [(first.tensor_id,), (second.tensor_id,), (third.tensor_id,)]
@@ -70,19 +70,19 @@ def test_buckets_are_filled_in_the_order_in_which_summands_come_into_being() -> 
 def test_lists_of_the_same_sizes_share_a_reducer() -> None:
     reducers = SharedReducers("test")
     a, b = Summand("a", "float32", 2), Summand("b", "float32", 3)
-    first = reducers.places([a, b])
-    second = reducers.places([b, a])
+    first = reducers.tensors_for([a, b])
+    second = reducers.tensors_for([b, a])
     assert {place.reducer for place in first} == {place.reducer for place in second}
     assert [place.tensor_id for place in second] == [place.tensor_id for place in first][::-1]
-    [alone] = reducers.places([a])
+    [alone] = reducers.tensors_for([a])
     assert alone.reducer is not first[0].reducer
-    assert reducers.places([]) == []
+    assert reducers.tensors_for([]) == []
 
 
 @pytest.mark.parametrize("are_alike", [False, True])
 def test_messages_say_if_a_place_serves_others_too(are_alike: bool) -> None:
     reducers = SharedReducers("test", are_alike=are_alike)
-    [place] = reducers.places([Summand("mean", "float32", 2)])
+    [place] = reducers.tensors_for([Summand("mean", "float32", 2)])
     [spec] = place.reducer.plan.tensors
     assert spec.name == ("mean, or one like it" if are_alike else "mean")
 
