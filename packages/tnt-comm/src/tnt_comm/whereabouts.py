@@ -17,8 +17,7 @@ INTERVAL_S = 5.0
 def tell_until_joined() -> None:
     """Let others know where this rank is, by the launcher's memory or the rendezvous. Local."""
     if not board.has_launcher():
-        if join.is_rank():
-            _tell_by(join.note_place)
+        join.call_when_met(lambda: _tell_by(join.note_place))
     elif _core.get_size() > 1:
         _core.set_watched(board.place_of)
         _tell_by(board.note_place)

@@ -50,6 +50,7 @@ class _Start:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self.has_met = False
+        self.when_met: list[Callable[[], None]] = []
         self._has_joined = False
         self._manager: ProcessManager | None = None
         self._reserved: socket.socket | None = None  # until C++ listens there
@@ -147,6 +148,8 @@ class _Start:
         os.environ.update(_variables(assignment, settings))
         self._watch = JoinWatch(rendezvous, assignment.place.rank)
         _core.set_watched(self._watch.place_of)
+        for function in self.when_met:
+            function()
 
     def _reserve(self, address: str, settings: Settings) -> str:
         """Return where rank 0 is to listen over the network: a port that nobody else gets."""
@@ -188,6 +191,11 @@ def has_met() -> bool:
 def joining() -> contextlib.AbstractContextManager[None]:
     """Return a context in which the job is joined. It meets the others first."""
     return _start.joining()
+
+
+def call_when_met(function: Callable[[], None]) -> None:
+    """Have a function called once the others have been met that were started with this process."""
+    _start.when_met.append(function)
 
 
 def note_place(place: str) -> None:
