@@ -6,6 +6,7 @@ import re
 import pytest
 import write_environment
 
+from tnt_comm.start import rank_process
 from tnt_keras.process import variables as keras
 from tnt_launch.planning import grammar, variables
 from tnt_launch.planning.settings import read_settings
@@ -83,3 +84,8 @@ def test_one_file_of_a_package_reads_the_environment(package):
     others = [path for path in sources if path not in (READERS[package], BEFORE_RENDEZVOUS)]
     assert others
     assert [path.name for path in others if lookups.search(path.read_text("utf-8"))] == []
+
+
+def test_all_that_describes_a_rank_is_forgotten_in_another_job():
+    described = {one["name"] for one in RANKS}
+    assert {*rank_process._OF_RANK} == described | {"TNT_RENDEZVOUS"}
