@@ -132,7 +132,7 @@ def find_googletest(session: nox.Session) -> str | None:
 def install_mpis(session: nox.Session, names: Iterable[str]) -> None:
     """Install each MPI in a folder of its own, where tests of schedulers look for its `mpirun`."""
     for name in names:
-        folder = ROOT / ".nox/mpi" / name
+        folder = ROOT / ".nox/mpis" / name
         if not (folder / "bin/mpirun").exists():
             where = ["--no-deps", f"--prefix={folder}"]
             session.install("--no-compile", *where, f"{name}=={MPIS[name]}")

@@ -1,4 +1,4 @@
-"""MPI's mpirun of wheels: `nox -s tests` and `nox -s mpi` install them below `.nox/mpi`."""
+"""MPI's mpirun of wheels: `nox -s tests` and `nox -s mpi` install them below `.nox/mpis`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 
 def mpirun_of(mpi: str) -> str:
     """Return the start of a command line for bash; skips the test where there is no such MPI."""
-    programs = ROOT / ".nox/mpi" / mpi / "bin"
+    programs = ROOT / ".nox/mpis" / mpi / "bin"
     if not (programs / "mpirun").exists():
         pytest.skip(f"no mpirun of {mpi}: python -m nox -s mpi installs it")
     return f"export PATH={programs}:$PATH {_AS_ROOT}; mpirun"
