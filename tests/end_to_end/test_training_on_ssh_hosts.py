@@ -77,7 +77,7 @@ import time
 import tnt_comm
 
 def load():
-    time.sleep(12)
+    time.sleep(16)
 
 if tnt_comm.get_rank() == 0:
     load()
@@ -88,7 +88,7 @@ tnt_comm.barrier()
 @needs_ucx
 def test_a_late_rank_of_another_host_is_waited_for_and_its_line_is_told(cluster, tmp_path):
     (tmp_path / "late.py").write_text(LATE)
-    times = "-x TNT_TIMEOUT_S=1 TNT_STALL_S=9 TNT_TRANSPORT=ucx"
+    times = "-x TNT_TIMEOUT_S=1 TNT_STALL_S=12 TNT_TRANSPORT=ucx"
     finished = run_command(
         f"{shlex.join(cluster.prefix)} tarantella --ssh '{cluster.ssh}' -H alpha,beta --no-gpu "
         f"{times} {library_of('ucx')} -- {tmp_path}/late.py"

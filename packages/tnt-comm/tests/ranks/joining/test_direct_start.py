@@ -282,12 +282,12 @@ def test_a_rank_that_computes_ends_with_one_that_is_killed(job):
 
 COME_LATE = (
     MEET
-    + "load = lambda: time.sleep(12)\nif rank == 0: load()\ntnt_comm.barrier(); print('joined')"
+    + "load = lambda: time.sleep(14)\nif rank == 0: load()\ntnt_comm.barrier(); print('joined')"
 )
 
 
 def test_a_rank_that_lives_is_waited_for_and_others_say_where_it_is(job):
-    patience = {"TNT_TIMEOUT_S": "8", "TNT_STALL_S": "8"}
+    patience = {"TNT_TIMEOUT_S": "8", "TNT_STALL_S": "10"}
     outcomes = finish(start(COME_LATE, 2, lambda rank: task_of_srun(rank, [2], job) | patience))
     assert [(code, output) for code, output, _ in outcomes] == [(0, "joined\n")] * 2
     assert "Rank 0 is at " in outcomes[1][2]
