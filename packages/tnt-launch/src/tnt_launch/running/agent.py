@@ -182,6 +182,7 @@ class LocalAgent:
         self._orphans = Orphans(lambda: self.pids().values())
         self._is_reading = True
         self._board = Board(len(plan.ranks))
+        self._absent = set(range(len(plan.ranks)))  # local ranks that have not joined yet
 
     def start(self) -> None:
         """Start all ranks; those already started stay if the operating system refuses one."""
@@ -244,8 +245,11 @@ class LocalAgent:
 
     def places(self) -> dict[int, str]:
         """Return where ranks are in the user's script that have not joined the others."""
-        told = {one.plan.rank: self._board.read(n) for n, one in enumerate(self._processes)}
-        return {rank: one.place for rank, one in told.items() if one.place and not one.has_joined}
+        told = {local_rank: self._board.read(local_rank) for local_rank in self._absent}
+        # Asked for with each event: ranks that have joined are not looked at again.
+        self._absent -= {local_rank for local_rank, one in told.items() if one.has_joined}
+        absent = [(self._plan.ranks[each].rank, told[each].place) for each in sorted(self._absent)]
+        return {rank: place for rank, place in absent if place}
 
     def note_places(self, places: Mapping[int, str]) -> None:
         """Let the ranks know where ranks of other hosts are."""
