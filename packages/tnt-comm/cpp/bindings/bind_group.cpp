@@ -62,12 +62,12 @@ RequestPtr start(Group& group, std::size_t kind, const py::array& in, Result out
   const CallLabel label{name, caller, &user_line};
   const Call call = call_of(static_cast<CollectiveKind>(kind), in, out, dtype, shape, op, root);
   if (!will_wait) return group.start(call, Group::Driver::engine, label);
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   return group.start(call, Group::Driver::caller, label);
 }
 
 void wait(Request& request, double timeout_s) {
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   request.wait(timeout_s, python_signals());
 }
 

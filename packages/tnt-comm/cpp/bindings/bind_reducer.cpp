@@ -33,7 +33,7 @@ std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPla
 
 void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
   const void* data = array.data();
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   reducers().find(handle)->start(tensor, data, scale);
 }
 
@@ -42,7 +42,7 @@ std::shared_ptr<void> keep(py::array array, py::array out) {
   using Arrays = std::pair<py::array, py::array>;
   return {new Arrays(std::move(array), std::move(out)), [](void* arrays) {
             if (Py_IsInitialized() == 0) return;
-            const py::gil_scoped_acquire locked;
+            const Locked locked;
             delete static_cast<Arrays*>(arrays);
           }};
 }
@@ -52,13 +52,13 @@ void start_tensor_into(std::int64_t handle, std::size_t tensor, const py::array&
   const void* data = array.data();
   void* sum = out.mutable_data();
   std::shared_ptr<void> owner = keep(array, std::move(out));
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   reducers().find(handle)->start_into(tensor, data, sum, scale, std::move(owner));
 }
 
 void finish_tensor(std::int64_t handle, std::size_t tensor, py::array out, double timeout_s) {
   void* data = out.mutable_data();
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   reducers().find(handle)->finish(tensor, data, timeout_s, python_signals());
 }
 
@@ -67,7 +67,7 @@ py::object lend_tensor(std::int64_t handle, std::size_t tensor, const py::dtype&
                        const std::vector<py::ssize_t>& shape, double timeout_s) {
   BorrowedView view;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     view = reducers().find(handle)->lend(tensor, timeout_s, python_signals());
   }
   if (!view) return py::none();
@@ -84,7 +84,7 @@ std::int64_t create_gatherer(const std::shared_ptr<Group>& group, const std::str
 void start_blocks(std::int64_t handle, const py::array& array) {
   const void* data = array.data();
   const auto num_bytes = static_cast<std::size_t>(array.nbytes());
-  const py::gil_scoped_release unlocked;
+  const Unlocked unlocked;
   gatherers().find(handle)->start(data, num_bytes);
 }
 
@@ -92,7 +92,7 @@ py::list finish_blocks(std::int64_t handle, double timeout_s) {
   std::vector<std::size_t> sizes;
   RecycledMemory blocks;
   {
-    const py::gil_scoped_release unlocked;
+    const Unlocked unlocked;
     blocks = gatherers().find(handle)->take(sizes, timeout_s, python_signals());
   }
   std::size_t end = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "python_lock.hpp"
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/base/waiting.hpp"
 
@@ -27,6 +28,7 @@ void ensure_joined();
 
 /// Sets the Python exception for an error of the library. With the GIL.
 void set_python_error(const Error& error);
+void set_python_error(const StandardError& error);
 
 /// Lets Ctrl-C end a wait. To be called without the GIL.
 ///
@@ -35,15 +37,17 @@ void set_python_error(const Error& error);
 inline InterruptCheck python_signals() {
   if (::syscall(SYS_gettid) != ::getpid()) return {};
   return [] {
-    const pybind11::gil_scoped_acquire gil;
+    const Locked locked;
     if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
   };
 }
 
 /// For calls that wait for other ranks without saying how long: without the GIL, ended by Ctrl-C.
 struct InterruptibleCall {
-  pybind11::gil_scoped_release unlocked;
-  InterruptScope scope{python_signals()};
+  InterruptibleCall() : scope(python_signals()) {}
+
+  Unlocked unlocked;
+  InterruptScope scope;
 };
 
 /// File and line of the nearest Python code outside of this package that led to this thread's call,

@@ -28,7 +28,7 @@ void join_within(std::optional<double> timeout_s) {
 
 void set_watched_by_python(const py::function& place_of) {
   set_watched([place_of](int rank) {
-    const py::gil_scoped_acquire locked;
+    const Locked locked;
     return py::cast<std::string>(place_of(rank));
   });
 }
@@ -39,23 +39,27 @@ void bind_errors() {
       if (pointer) std::rethrow_exception(pointer);
     } catch (const Error& error) {
       set_python_error(error);
+    } catch (const std::exception&) {
+      throw;  // pybind11 knows it
+    } catch (...) {
+      set_python_error(standard_error_of(pointer));
     }
   });
 }
 
 void bind_job(py::module_& module) {
-  using Unlocked = py::call_guard<py::gil_scoped_release>;
+  using WithoutLock = py::call_guard<Unlocked>;
   module.def("init", &join_within, py::arg("timeout_s") = py::none());
   module.def("set_watched", &set_watched_by_python);
-  module.def("finalize", &finalize, Unlocked());
-  module.def("fail", &fail, Unlocked());
+  module.def("finalize", &finalize, WithoutLock());
+  module.def("fail", &fail, WithoutLock());
   module.def("cause_rank", &cause_rank);
   module.def("is_initialized", &is_initialized);
-  module.def("get_rank", [] { return world_environment().rank; }, Unlocked());
-  module.def("get_size", [] { return world_environment().size; }, Unlocked());
-  module.def("get_local_rank", [] { return world_environment().local_rank; }, Unlocked());
+  module.def("get_rank", [] { return world_environment().rank; }, WithoutLock());
+  module.def("get_size", [] { return world_environment().size; }, WithoutLock());
+  module.def("get_local_rank", [] { return world_environment().local_rank; }, WithoutLock());
   module.def("num_idle_bytes", &RecycledMemory::num_idle_bytes);
-  module.def("get_local_size", [] { return world_environment().local_size; }, Unlocked());
+  module.def("get_local_size", [] { return world_environment().local_size; }, WithoutLock());
   module.def("set_ucx_wheel_folder", &use_ucx_wheel);
   module.def("counters", &all_counters);
 }
@@ -115,6 +119,10 @@ void set_python_error(const Error& error) {
   py::set_error(type, raised);
 }
 
+void set_python_error(const StandardError& error) {
+  py::set_error(error.is_bad_alloc ? PyExc_MemoryError : PyExc_RuntimeError, error.what.c_str());
+}
+
 // Python writes the timeline of the process, if there is one, from its start on.
 namespace {
 
@@ -140,7 +148,7 @@ void ensure_joined() {
 }
 
 std::string user_line() {
-  const py::gil_scoped_acquire locked;
+  const Locked locked;
   try {
     for (py::object frame = innermost_frame(); !frame.is_none(); frame = frame.attr("f_back")) {
       if (!is_of_this_package(frame)) return line_of(frame);

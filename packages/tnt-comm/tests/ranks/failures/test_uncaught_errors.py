@@ -1,19 +1,14 @@
 """An error that ends the program of a rank is told to the others, and on its stderr."""
 
 import os
-import secrets
-import subprocess
-import sys
 import textwrap
 
 import pytest
 from engines import LOOPBACK, UCX
+from program_on_ranks import ONE_HOST, run_program
 from ucx_found import needs_ucx
 
-from tnt_comm.testing.placement import Host, Placement, rendezvous_variables
-
-DEADLINE_S = 110
-ONE_HOST = (Host(2),)
+from tnt_comm.testing.placement import Host
 
 PROLOGUE = """
 import os, sys, time
@@ -29,23 +24,9 @@ tnt_comm.barrier()
 SENTENCE = "job.py:8: LookupError: no such record"
 
 
-def run(folder, program, hosts=ONE_HOST, engine=None):
-    """Run a program on ranks that have no launcher; return their exit codes and stderr."""
-    (folder / "job.py").write_text(PROLOGUE + program)
-    placement, job_id = Placement(hosts), secrets.token_hex(8)
-    common = {**(engine or {}), **rendezvous_variables(placement)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "job.py"],
-            cwd=folder,
-            env={**os.environ, **common, **placement.variables(rank, job_id)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(placement.size)
-    ]
-    told = [rank.communicate(timeout=DEADLINE_S)[1] for rank in ranks]
-    return [rank.returncode for rank in ranks], told
+def run_after_start(folder, program, hosts=ONE_HOST, engine=None):
+    """Run a program on ranks that have met before; return their exit codes and stderr."""
+    return run_program(folder, PROLOGUE + program, hosts, engine)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +35,7 @@ def run(folder, program, hosts=ONE_HOST, engine=None):
     ids=["one host", "two hosts"],
 )
 def test_the_last_line_tells_the_error_and_the_others_quote_it(tmp_path, hosts, engine):
-    codes, (other, own) = run(tmp_path, FAIL, hosts, engine)
+    codes, (other, own) = run_after_start(tmp_path, FAIL, hosts, engine)
     assert codes == [1, 1]
     *_, error, last = own.splitlines()
     assert error == "LookupError: no such record"
@@ -79,7 +60,7 @@ except tnt_comm.PeerLostError as error:
     assert error.cause_rank == 1
     open("told", "w").close()
 """
-    codes, _ = run(tmp_path, program)
+    codes, _ = run_after_start(tmp_path, program)
     assert codes == [0, 1]
 
 
@@ -93,7 +74,7 @@ except tnt_comm.PeerLostError as error:
     ids=["caught", "of a fork"],
 )
 def test_an_error_that_is_caught_or_of_another_process_is_none_of_the_rank(tmp_path, program):
-    codes, told = run(tmp_path, program)
+    codes, told = run_after_start(tmp_path, program)
     assert codes == [0, 3]
     assert "has failed" not in "".join(told)
 
@@ -111,7 +92,7 @@ tnt_comm.barrier()
 
 
 def test_a_text_to_sys_exit_is_an_error_with_the_line_that_calls_it(tmp_path):
-    codes, (other, own) = run(tmp_path, EXIT)
+    codes, (other, own) = run_after_start(tmp_path, EXIT)
     assert codes == [1, 1]
     *_, told, last = own.splitlines()
     place = "job.py:11: SystemExit: no such record"
@@ -130,7 +111,7 @@ except tnt_comm.PeerLostError:
     pass
 sys.exit("cannot go on")
 """
-    _, (own, _) = run(tmp_path, program)
+    _, (own, _) = run_after_start(tmp_path, program)
     told = "has failed, a consequence of rank 1: job.py:13: SystemExit: cannot go on"
     assert told in own
 
@@ -148,14 +129,14 @@ sys.exit("cannot go on")
     ids=["caught", "another code", "of a thread", "of a fork", "nothing", "a number"],
 )
 def test_what_is_no_exit_with_a_text_is_none_of_the_rank(tmp_path, program, code):
-    codes, told = run(tmp_path, "if rank == 1:\n" + textwrap.indent(program, "    "))
+    codes, told = run_after_start(tmp_path, "if rank == 1:\n" + textwrap.indent(program, "    "))
     assert codes == [0, code]
     assert "has failed" not in "".join(told)
 
 
 def test_a_script_may_put_a_function_of_its_own_in_the_place_of_the_hook(tmp_path):
     program = "sys.excepthook = lambda *_: print('mine', file=sys.stderr)" + FAIL
-    _, (other, own) = run(tmp_path, program)
+    _, (other, own) = run_after_start(tmp_path, program)
     assert own.splitlines()[0] == "mine"
     assert own.splitlines()[-1].endswith(SENTENCE)
     assert f"which has failed: {SENTENCE}." in other
@@ -166,7 +147,7 @@ def test_a_hook_that_was_there_before_shows_the_error(tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys\n" + program)
     os.environ["PYTHONPATH"], old = str(tmp_path), os.environ.get("PYTHONPATH", "")
     try:
-        _, (_, own) = run(tmp_path, FAIL)
+        _, (_, own) = run_after_start(tmp_path, FAIL)
     finally:
         os.environ["PYTHONPATH"] = old
     assert own.splitlines()[0] == "mine"
@@ -180,5 +161,5 @@ try:
 except tnt_comm.MismatchError as error:
     sys.exit(10 + error.cause_rank)
 """
-    codes, _ = run(tmp_path, program)
+    codes, _ = run_after_start(tmp_path, program)
     assert codes == [11, 10]

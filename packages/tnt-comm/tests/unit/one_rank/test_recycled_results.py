@@ -212,3 +212,9 @@ kept = tnt_comm.allgather(np.ones(100_000))
 print("right")
 """
     assert python(code) == "right\n"
+
+
+def test_memory_that_is_not_there_is_an_error_of_memory() -> None:
+    """Whatever standard library the compiler has linked into the library and into the module."""
+    with pytest.raises(MemoryError, match="bad_alloc"):
+        _core.new_result(np.dtype(np.float32), [1 << 46])

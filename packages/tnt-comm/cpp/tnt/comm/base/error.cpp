@@ -5,8 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <new>
 
 namespace tnt::comm {
+namespace {
+
+constexpr const char* kUnknown = "An unknown exception was thrown.";
+
+}  // namespace
 
 Error Error::current() {
   try {
@@ -16,7 +22,25 @@ Error Error::current() {
   } catch (const std::exception& error) {
     return {ErrorKind::comm, error.what()};
   } catch (...) {
-    return {ErrorKind::comm, "An unknown exception was thrown."};
+    return {ErrorKind::comm, kUnknown};
+  }
+}
+
+const char* Error::what() const noexcept {
+  return what_->c_str();
+}
+
+UsageError::~UsageError() = default;
+
+StandardError standard_error_of(const std::exception_ptr& exception) {
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::bad_alloc& error) {
+    return {true, error.what()};
+  } catch (const std::exception& error) {
+    return {false, error.what()};
+  } catch (...) {
+    return {false, kUnknown};
   }
 }
 

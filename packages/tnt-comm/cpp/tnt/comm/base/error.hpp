@@ -42,6 +42,9 @@ std::string text(const Values&... values) {
 /// An error that several threads are to see is copied for each, by raise(). The standard library
 /// would let them share the object (std::exception_ptr) or its text (std::runtime_error), and count
 /// its users where ThreadSanitizer does not see it.
+///
+/// This class and those derived from it have a virtual function that is not inline, so that they
+/// exist once in the process, here: another shared object then catches them by their class.
 class TNT_COMM_EXPORT Error : public std::exception {
  public:
   static constexpr int kNoRank = -1;
@@ -63,7 +66,7 @@ class TNT_COMM_EXPORT Error : public std::exception {
   ErrorKind kind() const noexcept { return kind_; }
   /// The world rank whose end, error or other call this is a consequence of, or kNoRank.
   int cause_rank() const noexcept { return cause_rank_; }
-  const char* what() const noexcept override { return what_->c_str(); }
+  const char* what() const noexcept override;
 
   /// Throws a copy, of the class for its kind.
   [[noreturn]] void raise() const;
@@ -79,7 +82,18 @@ class TNT_COMM_EXPORT UsageError : public Error {
  public:
   template <typename... Values>
   explicit UsageError(const Values&... values) : Error(ErrorKind::usage, values...) {}
+  ~UsageError() override;
 };
+
+/// An exception of the standard library, as a value.
+struct StandardError {
+  bool is_bad_alloc;
+  std::string what;
+};
+
+/// Describes an exception for a shared object that may have a standard library of its own, as one
+/// that clang links with libc++ has: this library's `std::bad_alloc` is no class that it can catch.
+TNT_COMM_EXPORT StandardError standard_error_of(const std::exception_ptr& exception);
 
 /// The first bytes of a UTF-8 text, `count` at most, without half a character.
 std::string_view first_bytes(std::string_view whole, std::size_t count);

@@ -205,7 +205,7 @@ class FingerprintCheck {
   static constexpr std::size_t kTableNotifications = 1;
 
   static std::size_t rounds_among(int num_members) {
-    return std::bit_width(static_cast<unsigned>(num_members - 1));
+    return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(num_members - 1)));
   }
 
   static std::size_t bytes_of_call(int num_members) {

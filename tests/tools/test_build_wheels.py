@@ -1,0 +1,36 @@
+"""A release's wheels say truly what they run on, and pip is told their very versions."""
+
+from pathlib import Path
+
+import build_wheels
+import pytest
+from packaging.requirements import Requirement
+from source_tree import PACKAGES
+
+
+@pytest.mark.parametrize(
+    ("platforms", "is_newer"),
+    [
+        ("manylinux_2_28_x86_64", False),
+        ("manylinux_2_26_x86_64.manylinux_2_27_x86_64", False),
+        ("manylinux_2_34_x86_64", True),
+        ("manylinux_2_5_x86_64", False),
+    ],
+)
+def test_a_wheel_that_needs_a_later_glibc_is_seen(platforms, is_newer):
+    wheel = Path(f"tnt_comm-1.0.0-cp311-cp311-{platforms}.whl")
+    assert build_wheels.is_newer_than(wheel, "manylinux_2_28_x86_64") == is_newer
+
+
+def test_constraints_name_each_package_with_its_version(tmp_path):
+    build_wheels.write_constraints(tmp_path)
+    lines = (tmp_path / build_wheels.CONSTRAINTS).read_text().splitlines()
+    found = {each.name: str(each.specifier) for each in map(Requirement, lines)}
+    assert found == {n: f"=={table['project']['version']}" for n, table in PACKAGES.items()}
+
+
+def test_files_of_earlier_versions_are_those_of_the_package_alone(tmp_path):
+    of_package = ["tnt_comm-0.1.0.tar.gz", "tnt_comm-0.1.0-cp311-cp311-linux_x86_64.whl"]
+    for name in (*of_package, "tnt_data-0.1.0.tar.gz", "constraints.txt"):
+        (tmp_path / name).touch()
+    assert [path.name for path in build_wheels.files_of("tnt-comm", tmp_path)] == of_package

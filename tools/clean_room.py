@@ -1,0 +1,174 @@
+"""Install what a release consists of into clean environments, and use it there.
+
+    python tools/clean_room.py dist --python 3.11
+
+A room is an environment outside of the tree that has what pip brings, and no compiler. Packages
+are installed there from the folder, and the unit tests of each are run from its sdist, with its own
+group of test requirements. Where all are installed, the quick start is run on two ranks, and
+`tarantella doctor` must find no problem. At the end stands a table of all rooms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from pathlib import Path
+
+from build_wheels import CONSTRAINTS
+from pythons import MINORS, find_pythons
+from source_tree import ROOT, extra_of
+
+COMPILER = re.compile(
+    r"(.*-)?(cc|c\+\+|gcc|g\+\+|c[89]9|cpp|clang|clang\+\+|ld|as)(-[\d.]+)?"
+    r"|cmake|make|ninja|python-zig|zig"
+)
+SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
+
+
+class Room:
+    """An environment of one Python in a folder that holds nothing else."""
+
+    def __init__(self, folder: Path, interpreter: Path, dist: Path, reports: Path) -> None:
+        self._folder = folder
+        self._dist = dist
+        self._reports = reports
+        self._scripts = folder / "environment/bin"
+        self._programs = link_programs(folder / "programs")
+        create = [sys.executable, "-m", "virtualenv", "--quiet", f"--python={interpreter}"]
+        subprocess.run([*create, str(self._scripts.parent)], check=True)
+        self.results: list[str] = []  # a line for each thing that was done
+
+    def run(self, program: str, *arguments: str | Path, cwd: Path | None = None) -> None:
+        """Run a program of the environment, which must succeed."""
+        print("$", program, *arguments, flush=True)
+        outside = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV")
+        variables = {name: value for name, value in os.environ.items() if name not in outside}
+        variables["PATH"] = f"{self._scripts}:{self._programs}"
+        command = [self._scripts / program, *arguments]
+        subprocess.run(command, check=True, cwd=cwd or self._folder, env=variables)
+
+    def install(self, *requirements: str) -> None:
+        """Install packages of the folder, of its very versions, and others from the index."""
+        begin = time.monotonic()
+        options = [f"--find-links={self._dist}", f"--constraint={self._dist / CONSTRAINTS}"]
+        self.run("python", "-m", "pip", "install", "--quiet", *options, *requirements)
+        self._note(f"installed {' '.join(requirements)} in {time.monotonic() - begin:.0f} s")
+
+    def test(self, package: str) -> None:
+        """Run the unit tests that the sdist of a package holds."""
+        [sdist] = self._dist.glob(f"{package.replace('-', '_')}-*.tar.gz")
+        with tarfile.open(sdist) as archive:
+            archive.extractall(self._folder, filter="data")
+        unpacked = self._folder / sdist.name.removesuffix(".tar.gz")
+        group = f"--group={unpacked / 'pyproject.toml'}:test"
+        self.run("python", "-m", "pip", "install", "--quiet", group)
+        report = self._reports / f"{self._folder.name}_{package}.xml"
+        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", "tests/unit"]
+        self.run("python", "-m", *pytest, cwd=unpacked)
+        self._note(f"{package}: {number_of_tests(report)} unit tests passed")
+
+    def train(self) -> None:
+        """Follow the quick start on two ranks."""
+        shutil.copytree(ROOT / "models/lenet5", self._folder / "lenet5")
+        self.install("scikit-learn>=1.4")
+        begin = time.monotonic()
+        self.run("tarantella", "-n", "2", "--", "lenet5/train.py")
+        self._note(f"quick start on 2 ranks in {time.monotonic() - begin:.0f} s")
+
+    def examine(self) -> None:
+        """Let the installation examine itself; a problem is an error."""
+        self.run("tarantella", "doctor")
+        self._note("tarantella doctor: 0 problems")
+
+    def _note(self, line: str) -> None:
+        print(f"==== {line}", flush=True)
+        self.results.append(line)
+
+
+def use_comm(room: Room) -> None:
+    """Install collectives beside numpy alone."""
+    room.install("tnt-comm")
+    room.test("tnt-comm")
+
+
+def use_launch(room: Room) -> None:
+    """Install the launcher by itself."""
+    room.install("tnt-launch")
+    room.test("tnt-launch")
+
+
+def use_layers_of_tensorflow(room: Room) -> None:
+    """Install one upon the other, in one environment, since TensorFlow is large."""
+    for package in ("tnt-data", "tnt-keras"):
+        room.install(f"{package}{extra_of(package)}")
+        room.test(package)
+
+
+def use_tarantella(room: Room) -> None:
+    """Install what a user does, and then with what several hosts need."""
+    room.install("tarantella")
+    room.train()
+    room.test("tarantella")
+    room.install("tarantella[cluster]")
+    room.examine()
+
+
+ROOMS: dict[str, Callable[[Room], None]] = {
+    "tnt-comm": use_comm,
+    "tnt-launch": use_launch,
+    "tnt-keras": use_layers_of_tensorflow,
+    "tarantella": use_tarantella,
+}
+
+
+def link_programs(folder: Path) -> Path:
+    """Fill a folder with links to all programs of this machine but compilers; return it."""
+    folder.mkdir()
+    for place in filter(os.path.isdir, os.get_exec_path()):
+        for program in Path(place).iterdir():
+            link = folder / program.name
+            if not COMPILER.fullmatch(program.name) and not link.is_symlink():
+                link.symlink_to(program)
+    return folder
+
+
+def number_of_tests(report: Path) -> int:
+    """Return how many tests of a JUnit report were run."""
+    [suite] = ElementTree.parse(report).getroot().iter("testsuite")
+    return int(suite.attrib["tests"]) - int(suite.attrib["skipped"])
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Enter each room with each Python; the first failure ends all."""
+    parser = argparse.ArgumentParser(description="Use the files of a release in clean rooms.")
+    parser.add_argument("dist", type=Path, help="folder that tools/build_wheels.py has filled")
+    parser.add_argument("--python", action="append", choices=MINORS, help="minor version")
+    parser.add_argument("--room", action="append", choices=ROOMS)
+    parser.add_argument("--reports", type=Path, help="folder for JUnit files")
+    chosen = parser.parse_args(arguments)
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="clean-room-") as scratch:
+        reports = chosen.reports or Path(scratch)
+        for minor, interpreter in find_pythons(chosen.python or MINORS).items():
+            for name in chosen.room or ROOMS:
+                folder = Path(scratch, f"{name}-{minor}")
+                folder.mkdir()
+                room = Room(folder, interpreter, chosen.dist.resolve(), reports.resolve())
+                ROOMS[name](room)
+                lines += [f"Python {minor}  {line}" for line in room.results]
+                shutil.rmtree(folder)
+    print(*lines, sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
