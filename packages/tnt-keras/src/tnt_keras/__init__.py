@@ -18,6 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tnt_keras.keras_hooks.patch import when_imported
+from tnt_keras.process.comm_interface import check_c_interface
 
 if TYPE_CHECKING:
     from tnt_comm import Group as Group
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from tnt_keras.restart.fit_backup import save_now as save_now
 
     __version__: str
+
+check_c_interface()
 
 _MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
 """Variables of which a process of several has one; many others have it, too."""
