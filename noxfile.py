@@ -186,7 +186,7 @@ NO_GOOGLETEST = "GoogleTest not found, so the C++ tests cannot run here: apt ins
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, layers between packages and their rooms, versions."""
+    """Style, layers between packages and their rooms, versions and public interfaces."""
     install(session, [], *requirements("lint"))
     session.env["PYTHONPATH"] = ":".join(f"packages/{name}/src" for name in PACKAGES)
     for command in check_list.style_commands():

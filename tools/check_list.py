@@ -103,7 +103,7 @@ def pytest_check(suites: Suites, run: Run) -> Check:
 
 
 def style_commands() -> list[list[str]]:
-    """Style, layers, versions, and the tables of variables."""
+    """Style, layers, versions, public interfaces, and the tables of variables."""
     sources = [p for p in ROOT.glob("packages/*/cpp/**/*") if p.suffix in (".h", ".hpp", ".cpp")]
     return [
         ["ruff", "check", "."],
@@ -111,6 +111,7 @@ def style_commands() -> list[list[str]]:
         ["lint-imports"],
         ["python", "tools/check_layers.py"],
         ["python", "tools/check_versions.py"],
+        ["python", "tools/check_public_interface.py"],
         ["python", "tools/write_environment.py", "--check"],
         ["clang-format", "--dry-run", "--Werror", *map(str, sorted(sources))],
     ]

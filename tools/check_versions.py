@@ -1,7 +1,8 @@
 """Fail when versions of the tree do not fit the ranges in it, or a changelog lacks one."""
 
-# Every package has a static version. A sibling's range must contain it, must not be open upwards (a
-# later release may break it), and the package's changelog must have a section for it.
+# Every package has a static version. A sibling's range, also in an extra, must contain it, begin
+# somewhere, and end before the next major version, which may break what was there; and the
+# package's changelog must have a section for it, with its date.
 
 from __future__ import annotations
 
@@ -9,18 +10,20 @@ import argparse
 import re
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-BOUNDED = {"<", "<=", "==", "~="}
-"""Operators that exclude later releases."""
+BEGINNINGS = {">", ">=", "==", "~="}
+"""Operators that exclude earlier releases."""
 
 
 def read_projects(root: Path) -> dict[str, dict[str, Any]]:
@@ -31,26 +34,37 @@ def read_projects(root: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_ranges(projects: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield one sentence for every range on a sibling that excludes its version or has no end."""
+    """Yield one sentence for every range on a sibling that does not fit the tree."""
     for name, project in projects.items():
-        for requirement in map(Requirement, project.get("dependencies", [])):
-            if requirement.name not in projects:
-                continue
-            version = projects[requirement.name]["version"]
-            if not requirement.specifier.contains(version):
-                yield f"{name} needs {requirement}, but the tree has {requirement.name} {version}"
-            if not BOUNDED & {clause.operator for clause in requirement.specifier}:
-                yield f"{name} needs {requirement}: give the range an upper bound"
+        extras = project.get("optional-dependencies", {})
+        lines = [*project.get("dependencies", []), *chain.from_iterable(extras.values())]
+        for requirement in map(Requirement, lines):
+            if requirement.name in projects:
+                version = Version(projects[requirement.name]["version"])
+                yield from check_range(name, requirement, version)
+
+
+def check_range(name: str, requirement: Requirement, version: Version) -> Iterator[str]:
+    """Yield what is wrong with the range on a sibling of that version."""
+    begin = f"{name} needs {requirement}"
+    if not requirement.specifier.contains(version, prereleases=True):
+        yield f"{begin}, but the tree has {requirement.name} {version}"
+    if requirement.specifier.contains(str(version.major + 1)):
+        yield f"{begin}: give the range the upper bound <{version.major + 1}"
+    if not BEGINNINGS & {clause.operator for clause in requirement.specifier}:
+        yield f"{begin}: give the range a lower bound"
 
 
 def check_changelogs(root: Path, projects: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """Yield one sentence for every package whose changelog has no section for its version."""
+    """Yield one sentence for every section that a changelog lacks."""
     for name, project in projects.items():
         changelog = root / "packages" / name / "CHANGELOG.md"
         text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""
-        for heading in ("Unreleased", project["version"]):
-            if not re.search(rf"^## \[?{re.escape(heading)}\b", text, re.MULTILINE):
-                yield f"{changelog.relative_to(root)}: no section for {heading}"
+        dated = f"[{project['version']}] - YYYY-MM-DD"
+        for heading in ("[Unreleased]", dated):
+            pattern = re.escape(heading).replace("YYYY\\-MM\\-DD", r"\d{4}-\d\d-\d\d")
+            if not re.search(rf"^## {pattern}$", text, re.MULTILINE):
+                yield f"{changelog.relative_to(root)}: no section `## {heading}`"
 
 
 def main(arguments: list[str] | None = None) -> int:

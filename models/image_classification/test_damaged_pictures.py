@@ -122,6 +122,6 @@ def test_ranks_say_so_too_and_all_end(tmp_path):
     write_folders(tmp_path)
     trainer = "models/image_classification/train_imagenet_main.py"
     flags = shlex.join([*TRAINING, f"--data_dir={tmp_path}"])
-    finished = run_command(f"TNT_PROBE=off tarantella -n 2 -- {trainer} {flags}")
+    finished = run_command(f"tarantella -n 2 -- {trainer} {flags}")
     assert finished.status == 1, finished.messages
     assert "is damaged. This names its file" in finished.messages

@@ -39,6 +39,7 @@ def test_tnt_keras_knows_the_names_of_all_variables():
         ("TNT_TIMEOUT", " Did you mean TNT_TIMEOUT_S?"),
         ("TNT_LOGLEVEL", " Did you mean TNT_LOG_LEVEL?"),
         ("TNT_FUSION_TRESHOLD", " Did you mean TNT_FUSION_THRESHOLD?"),
+        ("TNT_PROBE", " Unset it: every step gives the serial result."),
         ("TNT_FOO", ""),
         ("TNT_", ""),
     ],

@@ -154,7 +154,6 @@ def keras_value(name, settings):
         "TNT_OUTPUT_ON_ALL_DEVICES": settings.output_on_all_ranks,
         "TNT_CHECK_STEPS": settings.checks_steps,
         "TNT_EXPLAIN_STEPS": settings.explains_steps,
-        "TNT_PROBE": settings.probe,
         "TNT_TENSORBOARD_ON_ALL_DEVICES": settings.tensorboard_on_all_ranks,
         "TNT_WIRE_DTYPE": settings.wire_dtype or "none",
         "TNT_GPUS_PER_NODE": settings.gpus_per_node,

@@ -27,7 +27,6 @@ def test_every_option_reaches_the_library():
         TNT_OUTPUT_ON_ALL_DEVICES=True,
         TNT_FUSION_THRESHOLD_KB=64,
         TNT_WIRE_DTYPE="bfloat16",
-        TNT_PROBE="warn",
     )
     assert read_settings(written) == Settings(
         log_level="DEBUG",
@@ -37,7 +36,6 @@ def test_every_option_reaches_the_library():
         num_threads=4,
         fusion_threshold_bytes=64 * 1024,
         wire_dtype="bfloat16",
-        probe="warn",
     )
 
 

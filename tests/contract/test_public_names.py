@@ -1,8 +1,10 @@
 """The names that scripts use are there, and come from the package that is said to define them."""
 
+import importlib
 import inspect
 
 import pytest
+from public_names import names_of
 from run_command import ROOT
 
 import tarantella as tnt
@@ -22,6 +24,7 @@ RANKS = [
 COLLECTIVES = _core.collectives()  # of C++, which Python has to follow
 
 
+MODULES = ["callbacks", "data", "keras", "models"]
 BATCH = ["gather_batch", "batch_sum", "batch_mean", "explain"]
 TENSORS = ["TensorAllreducer", "TensorBroadcaster", "TensorAllgatherer", "Barrier"]
 
@@ -65,6 +68,18 @@ def test_without_the_launcher_a_script_is_a_world_of_one_rank():
     assert (tnt.get_rank(), tnt.get_size(), tnt.get_local_rank()) == (0, 1, 0)
     assert tnt.is_master_rank()
     assert tnt.get_master_rank() == 0
+
+
+@pytest.mark.parametrize(
+    "module",
+    ["tarantella", "tnt_comm", "tnt_data", "tnt_keras", *(f"tnt_keras.{name}" for name in MODULES)],
+)
+def test_the_names_that_decide_a_version_are_those_that_a_module_exports(module):
+    package = module.partition(".")[0]
+    names = names_of(package, ROOT / "packages" / package.replace("_", "-") / "src")
+    found = {name for name in names if name.rpartition(".")[0] == module}
+    exported = {f"{module}.{name}" for name in importlib.import_module(module).__all__}
+    assert found - {"tnt_comm.testing"} == exported
 
 
 @pytest.mark.parametrize("name", LEFT_OUT)

@@ -8,14 +8,15 @@ import pytest
 def tree(tmp_path):
     """A function that writes one package and returns the root of the made-up tree."""
 
-    def add(name, version, dependencies=(), changelog=None):
+    def add(name, version, dependencies=(), extra=(), changelog=None):
         folder = tmp_path / "packages" / name
         folder.mkdir(parents=True)
-        needs = ", ".join(f'"{line}"' for line in dependencies)
         (folder / "pyproject.toml").write_text(
-            f'[project]\nname = "{name}"\nversion = "{version}"\ndependencies = [{needs}]\n'
+            f'[project]\nname = "{name}"\nversion = "{version}"\n'
+            f"dependencies = {list(dependencies)}\n"
+            f"optional-dependencies = {{ more = {list(extra)} }}\n"
         )
-        default = f"# Changelog\n\n## [Unreleased]\n\n## {version}\n"
+        default = f"# Changelog\n\n## [Unreleased]\n\n## [{version}] - 2026-11-29\n"
         (folder / "CHANGELOG.md").write_text(default if changelog is None else changelog)
         return tmp_path
 
@@ -34,12 +35,27 @@ def test_a_range_that_excludes_the_version_in_the_tree_is_named(tree, capsys):
     assert capsys.readouterr().out == expected
 
 
-@pytest.mark.parametrize("requirement", ["tnt-comm", "tnt-comm>=0.1", "tnt-comm[extra]>=0.1"])
-def test_a_range_that_is_open_upwards_is_named(tree, capsys, requirement):
-    tree("tnt-comm", "0.1.0")
-    root = tree("tnt-keras", "0.1.0", [requirement])
+@pytest.mark.parametrize("requirement", ["tnt-comm>=1.1", "tnt-comm[fast]>=1.1", "tnt-comm>=1,<3"])
+def test_a_range_that_takes_the_next_major_version_is_named(tree, capsys, requirement):
+    tree("tnt-comm", "1.2.0")
+    root = tree("tnt-keras", "1.2.0", [requirement])
     assert check_versions.main([str(root)]) == 1
-    assert "give the range an upper bound" in capsys.readouterr().out
+    assert "give the range the upper bound <2" in capsys.readouterr().out
+
+
+def test_a_range_without_a_beginning_is_named(tree, capsys):
+    tree("tnt-comm", "1.2.0")
+    root = tree("tnt-keras", "1.2.0", ["tnt-comm<2"])
+    assert check_versions.main([str(root)]) == 1
+    assert capsys.readouterr().out == "tnt-keras needs tnt-comm<2: give the range a lower bound\n"
+
+
+def test_a_range_of_an_extra_counts(tree, capsys):
+    tree("tnt-comm", "1.2.0")
+    root = tree("tarantella", "1.2.0", extra=["tnt-comm[ucx]>=1.3,<2"])
+    assert check_versions.main([str(root)]) == 1
+    expected = "tarantella needs tnt-comm[ucx]<2,>=1.3, but the tree has tnt-comm 1.2.0\n"
+    assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize(
@@ -50,6 +66,10 @@ def test_a_range_that_is_open_upwards_is_named(tree, capsys, requirement):
         ("0.10.0", ">=0.9,<1", 0),  # numbers are compared, not text
         ("1.0.1", "==1.0", 1),
         ("1.4.2", "~=1.4", 0),
+        ("1.0.0rc1", ">=1.0.0rc1,<2", 0),
+        ("1.0.0rc2", ">=1.0.0rc1,<2", 0),
+        ("1.0.0rc1", ">=1.0.0rc2,<2", 1),
+        ("1.0.0rc1", ">=1,<2", 1),  # a candidate comes before its release
     ],
 )
 def test_ranges_are_compared_number_by_number(tree, version, ranges, status):
@@ -63,10 +83,17 @@ def test_requirements_outside_the_tree_are_left_alone(tree):
     assert check_versions.main([str(root)]) == 0
 
 
-@pytest.mark.parametrize("missing", ["Unreleased", "0.1.0"])
-def test_a_changelog_without_a_section_is_named(tree, capsys, missing):
-    text = "## [Unreleased]\n## 0.1.0\n".replace(f"[{missing}]", "-").replace(f"## {missing}", "-")
-    root = tree("tnt-data", "0.1.0", changelog=text)
+@pytest.mark.parametrize(
+    ("changelog", "missing"),
+    [
+        ("## [0.1.0] - 2026-11-29\n", "[Unreleased]"),
+        ("## [Unreleased]\n", "[0.1.0] - YYYY-MM-DD"),
+        ("## [Unreleased]\n## [0.1.0]\n", "[0.1.0] - YYYY-MM-DD"),
+        ("## [Unreleased]\n## [0.1.0rc1] - 2026-11-29\n", "[0.1.0] - YYYY-MM-DD"),
+    ],
+)
+def test_a_changelog_without_a_section_is_named(tree, capsys, changelog, missing):
+    root = tree("tnt-data", "0.1.0", changelog=changelog)
     assert check_versions.main([str(root)]) == 1
-    expected = f"packages/tnt-data/CHANGELOG.md: no section for {missing}\n"
+    expected = f"packages/tnt-data/CHANGELOG.md: no section `## {missing}`\n"
     assert capsys.readouterr().out == expected

@@ -21,7 +21,7 @@ def versions() -> dict[str, str]:
         >>> import tarantella as tnt
         >>> for name, version in tnt.versions().items():
         ...     print(f"{name:<12} {version}")  # doctest: +SKIP
-        tarantella   0.1.0
+        tarantella   1.0.0rc1
         ...
     """
     table = {name: _installed(name) for name in PARTS}

@@ -55,6 +55,11 @@ def test_a_name_of_horovod_says_what_to_use():
         tnt.DistributedGradientTape  # noqa: B018
 
 
+def test_a_name_that_is_no_more_says_that_nothing_takes_its_place():
+    with pytest.raises(AttributeError, match="use nothing: every step gives the serial result"):
+        tnt.ProbeError  # noqa: B018
+
+
 def test_public_modules_can_be_imported_by_their_full_names():
     import tarantella.callbacks
     import tarantella.comm

@@ -1,6 +1,8 @@
+#include <dlfcn.h>
 #include <pybind11/stl.h>
 
 #include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +15,19 @@ namespace py = pybind11;
 
 namespace tnt::comm::bindings {
 namespace {
+
+// Half an upgrade leaves two versions side by side, whose classes differ in C++.
+void check_version_of_library() {
+  const std::string version = tnt_comm_version();
+  if (version == TNT_COMM_VERSION) return;
+  Dl_info place{};
+  ::dladdr(reinterpret_cast<const void*>(&tnt_comm_version), &place);
+  throw py::import_error("The Python module of tnt-comm " TNT_COMM_VERSION
+                         " has found the library of tnt-comm " +
+                         version + " (" + place.dli_fname +
+                         "): install both anew, `pip install --force-reinstall --no-deps"
+                         " tnt-comm==" TNT_COMM_VERSION "`.");
+}
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {
   ensure_joined();
@@ -164,6 +179,7 @@ std::string user_line() {
 PYBIND11_MODULE(_core, module) {
   using namespace tnt::comm::bindings;  // NOLINT: the functions above
   module.doc() = "Private C++ core of tnt_comm; use the package's public names.";
+  check_version_of_library();
   bind_errors();
   bind_job(module);
   bind_timeline(module);

@@ -15,6 +15,16 @@ in one fixed order, so results are bitwise reproducible.
 
 from importlib.metadata import version as _version
 
+try:
+    from tnt_comm import _core as _core
+except ImportError as error:
+    if "undefined symbol" not in str(error):
+        raise
+    raise ImportError(
+        f"The Python module of tnt-comm has found the library of another version ({error}): "
+        "install both anew, `pip install --force-reinstall --no-deps tnt-comm`."
+    ) from None
+
 from tnt_comm import failure, timeline, ucx_wheel, whereabouts
 from tnt_comm.collectives import (
     allgather,

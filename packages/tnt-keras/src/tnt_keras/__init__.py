@@ -18,6 +18,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tnt_keras.keras_hooks.patch import when_imported
+from tnt_keras.process.comm_interface import check_c_interface
 
 if TYPE_CHECKING:
     from tnt_comm import Group as Group
@@ -25,10 +26,9 @@ if TYPE_CHECKING:
     from tnt_keras import data as data
     from tnt_keras import keras as keras
     from tnt_keras import models as models
-    from tnt_keras.api.former_options import ParallelStrategy as ParallelStrategy
-    from tnt_keras.api.former_options import ProbeError as ProbeError
     from tnt_keras.api.model import Model as Model
     from tnt_keras.api.model import Sequential as Sequential
+    from tnt_keras.api.parallel_strategy import ParallelStrategy as ParallelStrategy
     from tnt_keras.api.step_function import explain as explain
     from tnt_keras.api.step_function import function as function
     from tnt_keras.api.step_function import should_stop as should_stop
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
+check_c_interface()
+
 _MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
 """Variables of which a process of several has one; many others have it, too."""
 
@@ -64,7 +66,7 @@ if not os.environ.keys().isdisjoint(_MARKS):
 
 _MODULES = ("callbacks", "data", "keras", "models")
 _NAMES = {
-    "api.former_options": ("ParallelStrategy", "ProbeError"),
+    "api.parallel_strategy": ("ParallelStrategy",),
     "api.model": ("Model", "Sequential"),
     "api.step_function": ("explain", "function", "should_stop"),
     "calls.together": ("allgather_object", "broadcast_object", "master_first"),

@@ -99,8 +99,7 @@ def compare(actual: Values | Result, expected: Values | Result, bound: float) ->
 def failure(error: Exception, distributed: bool) -> Result:
     """Return the result of a training that ended with an error, which is being handled."""
     text = f"{'' if distributed else 'serial Keras: '}{type(error).__name__}: {error}"
-    refusals = getattr(tnt_keras, "ProbeError", ())
-    is_refusal = isinstance(error, refusals) or (
+    is_refusal = (
         isinstance(error, (ValueError, TypeError, RuntimeError))
         and not isinstance(error, tf.errors.OpError)
         and "tnt_keras" in traceback.format_exc().rsplit('File "', 1)[-1]

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from tnt_keras.api.evaluate import Evaluating, SingleBatches
 from tnt_keras.api.fit import Fitting
-from tnt_keras.api.former_options import ParallelStrategy, is_distributing
+from tnt_keras.api.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
@@ -146,7 +146,6 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     Args:
         model: Any Keras model; one that is distributed already is only given other options.
         parallel_strategy: `ParallelStrategy.DATA`; `NONE` gives the model back as it is.
-        probe: Has no effect, and there is a warning: results are the serial ones.
         fused_batch_norm: Whether the model's steps compute `keras.layers.BatchNormalization` by one
             operation where they train it, instead of the many that Keras takes. The results are the
             same to rounding, and weights and files are untouched. It is done for inputs of 4
@@ -165,7 +164,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
     Raises:
         TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
-        ValueError: If `probe`, `batch_norm` or `draws` is none of its words.
+        ValueError: If `batch_norm` or `draws` is none of its words.
         NotImplementedError: If pipelining is asked for.
     """
 
@@ -174,7 +173,6 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         model: keras.Model,
         parallel_strategy: ParallelStrategy = ParallelStrategy.DATA,
         *,
-        probe: str | None = None,
         fused_batch_norm: bool | None = None,
         batch_norm: str | None = None,
         draws: str | None = None,
@@ -182,7 +180,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     ) -> Any:
         """Distribute the given model."""
         options = given_options(fused_batch_norm, batch_norm, draws, check)
-        return _distribute(model, parallel_strategy, probe=probe, options=options)
+        return _distribute(model, parallel_strategy, options=options)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -239,7 +237,6 @@ class Sequential(Model, keras.Sequential):
         layers: As for `keras.Sequential`.
         trainable: As for `keras.Sequential`.
         name: As for `keras.Sequential`.
-        probe: As for `Model`.
         fused_batch_norm: As for `Model`.
         batch_norm: As for `Model`.
         draws: As for `Model`.
@@ -252,7 +249,6 @@ class Sequential(Model, keras.Sequential):
         trainable: bool = True,
         name: str | None = None,
         *,
-        probe: str | None = None,
         fused_batch_norm: bool | None = None,
         batch_norm: str | None = None,
         draws: str | None = None,
@@ -261,21 +257,19 @@ class Sequential(Model, keras.Sequential):
         """Make the Keras model and distribute it."""
         plain = keras.Sequential(layers, trainable, name)
         options = given_options(fused_batch_norm, batch_norm, draws, check)
-        return _distribute(plain, probe=probe, options=options)
+        return _distribute(plain, options=options)
 
 
 def _distribute(
     model: keras.Model,
     strategy: ParallelStrategy = ParallelStrategy.DATA,
     *,
-    probe: str | None = None,
     options: dict[str, Any] | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
         raise TypeError(
             f"`tnt.Model` takes a `keras.Model`. Received: {framework.class_for_errors(model)}."
         )
-    framework.check_probe(probe)
     if not is_distributing(strategy):
         return model
     if isinstance(model, Model):

@@ -23,7 +23,7 @@ from tnt_keras.api.save import make_files_whole, noted_layers
 from tnt_keras.calls.messages import allreduce
 from tnt_keras.calls.together import collective_call
 from tnt_keras.process import training_requests
-from tnt_keras.process.framework import check_no_strategy, check_probe, set_up_process
+from tnt_keras.process.framework import check_no_strategy, set_up_process
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.keras_function import Steps, new_steps
@@ -131,7 +131,6 @@ def function(
     python_function: Callable[..., Any],
     *,
     run_eagerly: bool = ...,
-    probe: str | None = ...,
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
@@ -144,7 +143,6 @@ def function(
     python_function: None = ...,
     *,
     run_eagerly: bool = ...,
-    probe: str | None = ...,
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
@@ -156,7 +154,6 @@ def function(
     python_function: Callable[..., Any] | None = None,
     *,
     run_eagerly: bool = False,
-    probe: str | None = None,
     batch_norm: str | None = None,
     draws: str | None = None,
     check: bool | None = None,
@@ -191,7 +188,6 @@ def function(
     Args:
         python_function: The function, also one that is a `tf.function` already.
         run_eagerly: Whether it runs as Python code in each step, for `.numpy()` say.
-        probe: Has no effect, as for `tnt.Model`.
         batch_norm: As for `tnt.Model`.
         draws: As for `tnt.Model`.
         check: As for `tnt.Model`.
@@ -202,13 +198,14 @@ def function(
         is equal on all of them, tensors with a row for each sample in serial order.
 
     Raises:
-        ValueError: If `probe` is none of its words. When it is called, if ranks were given
-            different batches, or an argument may be made of this rank's part of one.
+        TypeError: If `tf.function` has no such option.
+        ValueError: When it is called, if ranks were given different batches, or an argument may be
+            made of this rank's part of one.
         RuntimeError: When it is called inside of a `tf.function`, or if one rank has changed the
             weights by itself.
         tnt_comm.CommError: When it is called, if another rank is lost, late, or in another call.
     """
-    check_probe(probe)
+    inspect.signature(tf.function).bind(**of_tensorflow)
     if python_function is None:
         return functools.partial(
             function,

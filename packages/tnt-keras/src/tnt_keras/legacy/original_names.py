@@ -1,4 +1,4 @@
-"""`tnt.Barrier`, and what takes the place of other names of the original Tarantella and of Horovod.
+"""`tnt.Barrier`, and what takes the place of names of the original Tarantella and of others.
 
 It needs no TensorFlow.
 """
@@ -28,13 +28,14 @@ LEFT_OUT = {
 """What to use instead, by name below `tnt`."""
 
 _PLAIN_OPTIMIZER = "the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
-OF_HOROVOD = {
+OF_OTHERS = {
     "DistributedGradientTape": "tnt.function in the place of tf.function",
     "DistributedOptimizer": _PLAIN_OPTIMIZER,
+    "ProbeError": "nothing: every step gives the serial result",
     "broadcast_variables": "nothing: the first step sends the variables of the master",
     "distribute_optimizer": _PLAIN_OPTIMIZER,
 }
-"""What to use instead of names that users of other tools look for."""
+"""What to use instead of names of Horovod, and of one of our own that is no more."""
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
@@ -44,8 +45,8 @@ def no_attribute(module: str, name: str) -> AttributeError:
     instead = LEFT_OUT.get(f"{below}.{name}" if below else name)
     if instead is not None:
         message += f": of the original's names this is left out, use {instead}"
-    elif not below and name in OF_HOROVOD:
-        message += f": use {OF_HOROVOD[name]}"
+    elif not below and name in OF_OTHERS:
+        message += f": use {OF_OTHERS[name]}"
     return AttributeError(message)
 
 

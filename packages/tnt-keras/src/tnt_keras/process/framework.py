@@ -20,11 +20,10 @@ import tnt_comm
 from tnt_comm.board import has_launcher
 from tnt_keras.process.direct_start import take_warnings
 from tnt_keras.process.rank import Settings, get_size, logger, set_up_logging, settings
-from tnt_keras.process.variables import ALL_NAMES, BLANKS, PROBE, warnings_of_unknown
+from tnt_keras.process.variables import ALL_NAMES, BLANKS, warnings_of_unknown
 
 # Not where the sources are in an editable installation.
 _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
-_has_warned_of_probe = False
 
 
 @functools.cache
@@ -35,7 +34,6 @@ def set_up_process() -> None:
         for warning in [*warnings_of_unknown(os.environ, ALL_NAMES), *take_warnings()]:
             logger.warning(warning)
     check_devices(settings())
-    check_probe(settings().probe, "TNT_PROBE")
 
 
 def check_devices(settings: Settings) -> None:
@@ -66,22 +64,6 @@ def _check_one_gpu() -> None:
             "TensorFlow sees %d GPUs, as it does in the other ranks of this host, and all take the "
             "first. Import tarantella before anything else of the script uses TensorFlow.",
             count,
-        )
-
-
-def check_probe(probe: object, name: str = "probe=") -> None:
-    """Warn once in a process that the probe is no more; refuse words that it never knew. Local."""
-    global _has_warned_of_probe
-    if probe is None:
-        return
-    if not isinstance(probe, str) or PROBE.kind.find(probe) != probe:
-        raise ValueError(f"`probe` must be {PROBE.kind.rule}. Received: probe={probe!r}.")
-    if not _has_warned_of_probe:
-        _has_warned_of_probe = True
-        logger.warning(
-            "%s has no effect: results on several ranks are those of the serial run for every "
-            "step, so that there is nothing to prove.",
-            name,
         )
 
 

@@ -34,6 +34,7 @@ _BOOLEANS = {
 _SECRET = "TNT_JOB_SECRET"  # its value is in no message
 # Variables that the original's tutorials let users set for their own command lines.
 _OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
+_REMOVED = {"TNT_PROBE": " Unset it: every step gives the serial result."}
 
 
 class Kind(Generic[_T]):
@@ -160,7 +161,7 @@ def warnings_of_unknown(names: Iterable[str], known: Sequence[str]) -> Iterator[
     for name in sorted({*names}.difference(known, _OF_TUTORIALS)):
         if name.startswith(PREFIX):
             what = f"{name} is not a variable of Tarantella and has no effect on it."
-            yield what + _suggestion(name, known)
+            yield what + (_REMOVED.get(name) or _suggestion(name, known))
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:
@@ -181,7 +182,6 @@ FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(), None)
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none")
 CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False)
 EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False)
-PROBE = Variable("TNT_PROBE", Word(("error", "warn", "off")), None)
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING")
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False)
 OUTPUT_ON_ALL_DEVICES = Variable("TNT_OUTPUT_ON_ALL_DEVICES", Boolean(), False)
@@ -191,4 +191,4 @@ NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
 
 # What describes a rank belongs to the launcher: what it finds there is replaced.
 JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID", "TNT_RESTART_COUNT", "TNT_SCHEDULER_JOB", "TNT_RANK_PROCESS")
-ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_PROBE", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
+ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")

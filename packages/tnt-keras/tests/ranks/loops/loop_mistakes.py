@@ -55,7 +55,6 @@ def mistakes() -> dict[str, str]:
         "inside of a graph": _error(lambda: tf.function(lambda: train_step(x))()),
         "loop inside of a graph": _error(lambda: tf.function(lambda: list(dataset))()),
         "dataset": _error(lambda: tnt_keras.data.distribute([x])),
-        "probe": _error(lambda: tnt_keras.function(lambda: None, probe="no")),
     }
     found["right"] = _error(lambda: train_step(x))
     return found

@@ -1,6 +1,6 @@
 """`gather_batch`, `batch_sum` and `batch_mean` see the rows of the batch in the serial order.
 
-Steps and models with them are among the trainings of probe_models.
+Steps and models with them are among the trainings of model_catalogue.
 """
 
 from __future__ import annotations

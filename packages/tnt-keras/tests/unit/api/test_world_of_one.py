@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,7 +12,6 @@ import tensorflow as tf
 
 import tnt_data
 import tnt_keras
-from tnt_keras.process import framework
 from tnt_keras.step.owner import StepOwner, default_options
 from tnt_keras.step.replicas import synchronize_new
 
@@ -61,24 +61,19 @@ def test_datasets_that_users_have_shared_are_read_as_they_are() -> None:
         model.fit(part)
 
 
-def test_probe_is_accepted_with_one_warning_that_it_has_no_effect(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(framework, "_has_warned_of_probe", False)
-    model = tnt_keras.Model(keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)]))
-    assert not caplog.records
-    assert tnt_keras.Model(model, probe="off") is model
-    tnt_keras.Sequential([keras.layers.Dense(1)], probe="error")
-    tnt_keras.function(lambda x: x, probe="warn")
-    [record] = caplog.records
-    assert "probe= has no effect" in record.getMessage()
-    for wrong in ("no", "Off", False):
-        with pytest.raises(ValueError, match=r"one of error, warn, off\. Received: probe="):
-            tnt_keras.Model(model, probe=wrong)
-
-
-def test_a_probe_error_is_a_value_error() -> None:
-    assert issubclass(tnt_keras.ProbeError, ValueError)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: tnt_keras.Model(keras.Sequential([keras.layers.Dense(1)]), probe="off"),
+        lambda: tnt_keras.Sequential([keras.layers.Dense(1)], probe="off"),
+        lambda: tnt_keras.function(lambda x: x, probe="off"),
+        lambda: tnt_keras.function(run_eagerly=True, probe="off"),
+    ],
+    ids=["Model", "Sequential", "function", "decorator"],
+)
+def test_a_keyword_that_is_no_more_is_an_error_at_once(call: Callable[[], Any]) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'probe'"):
+        call()
 
 
 def test_optimizer_of_one_rank_is_left_alone() -> None:

@@ -12,9 +12,9 @@ from typing import Any
 import keras
 import pytest
 from cases import cases
+from model_catalogue import CASES, Case
+from model_catalogue.training import BOUNDS
 from packaging.version import Version
-from probe_models import CASES, Case
-from probe_models.training import BOUNDS
 from step_replicas import StepInReplicas, all_steps, usual_replicas
 from test_partition_steps import SHORT as SHORT_STEPS
 from test_partition_steps import STEPS

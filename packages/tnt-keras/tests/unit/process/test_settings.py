@@ -19,7 +19,6 @@ def test_empty_environment_gives_the_documented_defaults() -> None:
         gpus_per_node=None,
         fusion_threshold_bytes=32768,
         wire_dtype=None,
-        probe=None,
     )
 
 
@@ -70,7 +69,6 @@ def test_two_different_fusion_thresholds_are_refused() -> None:
         ("TNT_FUSION_THRESHOLD_KB", "1_0"),
         ("TNT_FUSION_THRESHOLD_KB", "32kB"),
         ("TNT_WIRE_DTYPE", "int8"),
-        ("TNT_PROBE", "on"),
     ],
 )
 def test_malformed_variable_is_named_with_its_value(name: str, text: str) -> None:
@@ -88,7 +86,6 @@ def test_malformed_variable_is_named_with_its_value(name: str, text: str) -> Non
         ("TNT_GPUS_PER_NODE", " 0012 ", "gpus_per_node", 12),
         ("TNT_FUSION_THRESHOLD_KB", " 64 ", "fusion_threshold_bytes", 65536),
         ("TNT_WIRE_DTYPE", " BFloat16 ", "wire_dtype", "bfloat16"),
-        ("TNT_PROBE", " Warn ", "probe", "warn"),
     ],
 )
 def test_blanks_around_a_value_and_its_case_are_ignored(

@@ -21,7 +21,9 @@ _COMPARISONS = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([\d.]+)\s*")
+_CLAUSE = re.compile(r"\s*(>=|<=|==|!=|>|<)\s*([\da-z.]+)\s*")
+_RELEASE = ("release", 0)  # above "a", "b" and "rc"
+_VERSION = re.compile(r"(\d+(?:\.\d+)*)(?:(a|b|rc)(\d+))?")
 # The packages of Tarantella.
 PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")
 
@@ -31,21 +33,27 @@ _MISSING = "not installed"
 def is_allowed(version: str, required: str) -> bool:
     """Return whether a version is in a range such as `>=3.8,<4`; other forms allow all. Pure."""
     clauses = map(_CLAUSE.fullmatch, required.split(",") if required.strip() else ())
-    own = _numbers(version)
+    own, own_mark = _parts(version)
     for clause in clauses:
         if clause is None:
             continue
-        bound = _numbers(clause[2])
+        bound, bound_mark = _parts(clause[2])
         size = max(len(own), len(bound))
-        if not _COMPARISONS[clause[1]](_padded(own, size), _padded(bound, size)):
+        # A candidate of what is excluded is excluded as well.
+        mark = bound_mark if clause[1] == "<" else own_mark
+        pair = (_padded(own, size), mark), (_padded(bound, size), bound_mark)
+        if not _COMPARISONS[clause[1]](*pair):
             return False
     return True
 
 
-def _numbers(version: str) -> list[int]:
-    """Return the numbers of a release; what marks a candidate or a build of it is left out."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return [int(word) for word in found[0].split(".")] if found else []
+def _parts(version: str) -> tuple[list[int], tuple[str, int]]:
+    """Return the numbers of a version, and what marks a candidate: less than that of a release."""
+    found = _VERSION.match(version)
+    if found is None:
+        return [], _RELEASE
+    numbers = [int(word) for word in found[1].split(".")]
+    return numbers, (found[2], int(found[3])) if found[2] else _RELEASE
 
 
 def _padded(numbers: list[int], size: int) -> list[int]:

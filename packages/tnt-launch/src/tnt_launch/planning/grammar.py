@@ -32,6 +32,7 @@ _BOOLEANS = {
 _SECRET = "TNT_JOB_SECRET"  # its value is in no message
 # Variables that the original's tutorials let users set for their own command lines.
 _OF_TUTORIALS = ("TNT_MODELS_PATH", "TNT_DATASETS_PATH")
+_REMOVED = {"TNT_PROBE": " Unset it: every step gives the serial result."}
 
 
 class Kind(Generic[_T]):
@@ -158,7 +159,7 @@ def warnings_of_unknown(names: Iterable[str], known: Sequence[str]) -> Iterator[
     for name in sorted({*names}.difference(known, _OF_TUTORIALS)):
         if name.startswith(PREFIX):
             what = f"{name} is not a variable of Tarantella and has no effect on it."
-            yield what + _suggestion(name, known)
+            yield what + (_REMOVED.get(name) or _suggestion(name, known))
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Words that other launchers take, and what is meant by them here."""
+"""Words that other launchers or earlier versions take, and what is meant by them here."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _PYTHON = re.compile(r"python[0-9.]*")
 _WITH_VALUE = ("-X", "-W")  # options of Python that have one, before -m, -c or the script
 
 # What to type here, and the words for it that are common in scripts: of mpirun (Open MPI, MPICH),
-# srun, torchrun, horovodrun, accelerate and deepspeed. Words of several parts are written with
-# dashes there, or with underscores.
+# srun, torchrun, horovodrun, accelerate and deepspeed; `--probe` was one of ours. Words of several
+# parts are written with dashes there, or with underscores.
 _WORDS = {
     "-n N": "--ntasks-per-node --tasks-per-node -npernode -ppn -perhost --map-by -map-by "
     "--num-gpus --num-accelerators --slots-per-host",
@@ -48,6 +48,7 @@ _WORDS = {
     "--interface NAME": "--network-interface --network-interfaces -iface",
     "--timeout SECONDS": "--start-timeout",
     "--log-level DEBUG": "--verbose -v",
+    "nothing, every step gives the serial result": "--probe",
     "nothing, it is not needed": "--rdzv-backend --rdzv-id --rdzv-conf --standalone --tee "
     "--redirects --monitor-interval --start-method --role --mpi --gloo --mca -mca --pmixmca "
     "--oversubscribe --allow-run-as-root -genvall -envall --multi-gpu --same-network "

@@ -25,7 +25,6 @@ FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(), None)
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none")
 CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False)
 EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False)
-PROBE = Variable("TNT_PROBE", Word(("error", "warn", "off")), None)
 TIMELINE = Variable("TNT_TIMELINE", Path(), None)
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING")
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False)
@@ -36,9 +35,9 @@ NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
 
 # What describes a rank belongs to the launcher: what it finds there is replaced.
 JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID", "TNT_RESTART_COUNT", "TNT_SCHEDULER_JOB", "TNT_RANK_PROCESS")
-ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_PROBE", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
+ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
 
-USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, PROBE, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
+USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
 OPTIONS = {
     "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
     "TNT_GRACE_S": Option("--grace", "signals and restarts", "time that ranks have to save and to leave after SIGTERM, SIGUSR1 or SIGUSR2; then they are killed (default: 20)", "SECONDS"),
@@ -47,7 +46,6 @@ OPTIONS = {
     "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"),
     "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "run the first step of each kind serially as well, on a few rows, and compare"),
     "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
-    "TNT_PROBE": Option("--probe", "exactness", "no longer has any effect: every step gives the serial result"),
     "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "level of the messages of tarantella (default: WARNING)"),
     "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "messages of tarantella from every rank, not only from rank 0"),
     "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),

@@ -30,10 +30,10 @@ from tnt_launch.planning.addresses import OwnAddress
 
 PARTS = ("tarantella", "tnt-comm", "tnt-data", "tnt-keras", "tnt-launch")
 PACKAGES = {
-    "installed": dict.fromkeys(PARTS, "0.1.0") | {"tensorflow": "2.21.0", "keras": "3.15.1"},
+    "installed": dict.fromkeys(PARTS, "1.0.0rc1") | {"tensorflow": "2.21.0", "keras": "3.15.1"},
     "required": {part: {} for part in PARTS}
     | {
-        "tarantella": {"tnt-comm": "<0.2,>=0.1"},
+        "tarantella": {"tnt-comm": "<2,>=1.0.0rc1"},
         "tnt-keras": {"tensorflow": "<2.22,>=2.18", "keras": "<4,>=3.8"},
     },
 }
@@ -54,6 +54,13 @@ GIB = 1 << 30
         ("not installed", ">=1", False),
         ("1", "", True),
         ("1", "~=2", True),
+        ("1.0.0rc1", ">=1.0.0rc1,<2", True),
+        ("1.0.0", "<2,>=1.0.0rc1", True),
+        ("0.1.0", ">=1.0.0rc1,<2", False),
+        ("1.0.0rc1", ">=1.0.0rc2,<2", False),
+        ("1.0.0b3", ">=1.0.0rc1", False),
+        ("1.0.0rc1", ">=1", False),
+        ("2.0.0rc1", ">=1.0.0rc1,<2", False),
     ],
 )
 def test_version_ranges(version, required, expected):
@@ -86,9 +93,9 @@ def test_packages_must_be_there_and_fit():
     installed = PACKAGES["installed"]
     without = check_packages(PACKAGES | {"installed": installed | {"tnt-data": "not installed"}})
     assert (without.status, without.text) == ("problem", "not installed: tnt-data")
-    unfit = check_packages(PACKAGES | {"installed": installed | {"tnt-comm": "0.2.1"}})
+    unfit = check_packages(PACKAGES | {"installed": installed | {"tnt-comm": "2.0.1"}})
     assert unfit.status == "problem"
-    assert unfit.text == "tarantella 0.1.0 needs tnt-comm<0.2,>=0.1, not 0.2.1"
+    assert unfit.text == "tarantella 1.0.0rc1 needs tnt-comm<2,>=1.0.0rc1, not 2.0.1"
 
 
 def test_tensorflow_and_keras_must_be_supported():

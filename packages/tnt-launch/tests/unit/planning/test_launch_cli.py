@@ -266,7 +266,6 @@ def test_unknown_and_shortened_options_are_refused(capsys, option):
         ("-n", "1_0", "it must be an integer"),
         ("--wire-dtype", "int8", "one of none, bfloat16, float16. Received: 'int8'"),
         ("--bind-to", "cores", "one of core, numa, socket, none. Received: 'cores'"),
-        ("--probe", "on", "one of error, warn, off. Received: 'on'"),
         ("--timeout", "0", "greater than 0"),
         ("--timeout", "inf", "greater than 0"),
         ("--timeout", "nan", "greater than 0"),
@@ -293,12 +292,8 @@ def test_a_port_that_ranks_would_refuse_is_refused_in_one_line(capsys, monkeypat
 
 
 def test_words_of_options_may_be_written_in_any_case_and_with_blanks_around():
-    spec = spec_of("--log-level", " debug", "--wire-dtype", "None\t", "--probe", " Off ", "a.py")
-    assert spec.settings == {
-        "TNT_LOG_LEVEL": "DEBUG",
-        "TNT_WIRE_DTYPE": "none",
-        "TNT_PROBE": "off",
-    }
+    spec = spec_of("--log-level", " debug", "--wire-dtype", "None\t", "a.py")
+    assert spec.settings == {"TNT_LOG_LEVEL": "DEBUG", "TNT_WIRE_DTYPE": "none"}
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,7 @@ def test_an_interpreter_that_is_given_counts():
         ("--master_addr a --nnodes 2 a.py", "--rendezvous HOST:PORT"),
         ("-hostfile hosts a.py", "--hostfile PATH"),
         ("--mca btl tcp a.py", "nothing, it is not needed"),
+        ("--probe off a.py", "nothing, every step gives the serial result."),
         ("--num_machines 2 a.py", "--nnodes N, with --node-rank and --rendezvous"),
         ("--fusion-threshold-mb 2 a.py", "--fusion-threshold KB"),
         ("-m train --epochs 3", "tarantella [options] -- python -m MODULE."),

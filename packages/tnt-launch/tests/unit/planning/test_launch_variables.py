@@ -37,7 +37,6 @@ def test_booleans_have_eight_words_in_any_case(word, value):
         ("TNT_FUSION_THRESHOLD_KB", "0"),
         ("TNT_FUSION_THRESHOLD_KB", "auto"),
         ("TNT_WIRE_DTYPE", "bfloat16"),
-        ("TNT_PROBE", "Warn"),
         ("TNT_LOG_LEVEL", "debug"),
         ("TNT_NUM_THREADS", "1"),
         ("TNT_GPUS_PER_NODE", "0"),
@@ -61,7 +60,6 @@ def test_good_values_pass(name, value):
         ("TNT_FUSION_THRESHOLD_KB", "-1"),
         ("TNT_FUSION_THRESHOLD", "32kB"),
         ("TNT_WIRE_DTYPE", "float32"),
-        ("TNT_PROBE", "1"),
         ("TNT_LOG_LEVEL", "LOUD"),
         ("TNT_LOG_LEVEL", DOTLESS_I + "nfo"),  # upper() makes INFO of it
         ("TNT_LOG_ON_ALL_DEVICES", ""),

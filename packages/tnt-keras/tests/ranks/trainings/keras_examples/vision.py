@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import layers
-from probe_models.generative import Distiller
+from model_catalogue.generative import Distiller
 from serial_comparison import Values
 
 from .registry import example

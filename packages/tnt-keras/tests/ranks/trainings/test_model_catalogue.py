@@ -6,10 +6,10 @@ import collections
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import probe_models
+import model_catalogue
 import pytest
 from cases import cases
-from probe_models import CASES, Case
+from model_catalogue import CASES, Case
 from serial_comparison import Result, joined
 
 CASES_OF_A_CALL = 8
@@ -43,7 +43,7 @@ def counts(request: Any) -> Iterator[collections.Counter[str]]:
 def _results(
     pool_of: Any, size: int, cases: Sequence[Case], policy: str | None = None
 ) -> list[Result]:
-    return joined(pool_of(size).run(probe_models.train_and_compare, cases, policy))
+    return joined(pool_of(size).run(model_catalogue.train_and_compare, cases, policy))
 
 
 def _assert_exact(

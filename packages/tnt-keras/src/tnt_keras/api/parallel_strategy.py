@@ -1,4 +1,4 @@
-"""Options of earlier versions that are accepted: strategies of parallelism, and the probe's error.
+"""The strategies of parallelism of the original Tarantella, of which one is left.
 
 It needs no TensorFlow.
 """
@@ -6,10 +6,6 @@ It needs no TensorFlow.
 from __future__ import annotations
 
 import enum
-
-
-class ProbeError(ValueError):
-    """Was raised where results on several ranks would not be the serial ones; never raised now."""
 
 
 class ParallelStrategy(enum.Flag):
