@@ -35,6 +35,7 @@ from source_tree import (
     needs_of,
     oldest_versions,
     requirements,
+    suites_of_one_process,
     uses_tensorflow,
 )
 
@@ -165,7 +166,7 @@ def types(session: nox.Session) -> None:
 def unit(session: nox.Session, package: str) -> None:
     """Run the unit tests of one package, installed with only the siblings it names."""
     install(session, local_closure(package), *requirements("test", packages=[package]))
-    session.run("pytest", "-q", f"packages/{package}/tests/unit", *session.posargs)
+    session.run("pytest", "-q", *suites_of_one_process(package), *session.posargs)
 
 
 @nox.session
@@ -296,10 +297,11 @@ def bench(session: nox.Session, benchmark: str) -> None:
 @nox.session
 @BY_PACKAGE
 def dist(session: nox.Session, package: str) -> None:
-    """From sdist to wheel, into a clean environment, then import and unit tests."""
+    """From sdist to wheel, into a clean environment, then import and the sdist's unit tests."""
     install(session, [], *requirements("dist"))
     scratch = Path(session.create_tmp()).resolve()
-    shutil.rmtree(scratch / "dist", ignore_errors=True)
+    for folder in ("dist", "sources"):
+        shutil.rmtree(scratch / folder, ignore_errors=True)
     for name in local_closure(package):
         session.run("python", "-m", "build", f"packages/{name}", f"--outdir={scratch / 'dist'}")
         [wheel] = (scratch / "dist").glob(f"{name.replace('-', '_')}-*.whl")
@@ -310,10 +312,15 @@ def dist(session: nox.Session, package: str) -> None:
         f"{wheel}{extra_of(wheel.name.partition('-')[0].replace('_', '-'))}"
         for wheel in (scratch / "dist").glob("*.whl")
     ]
-    tools = requirements("test", packages=[package])
+    tools = PACKAGES[package]["dependency-groups"]["test"]
     session.run(python, "-m", "pip", "install", "--quiet", *wheels, *tools, external=True)
     session.run(python, "-c", f"import {package.replace('-', '_')}", external=True)
-    session.run(python, "-m", "pytest", "-q", f"packages/{package}/tests/unit", external=True)
+    [sdist] = (scratch / "dist").glob(f"{package.replace('-', '_')}-*.tar.gz")
+    shutil.unpack_archive(sdist, scratch / "sources")
+    with session.chdir(scratch / "sources" / sdist.name.removesuffix(".tar.gz")):
+        # Its pyproject.toml ends the search for settings, or pytest would find those of the tree.
+        alone = ["-c", "pyproject.toml", *session.posargs, "tests/unit"]
+        session.run(python, "-m", "pytest", "-q", *alone, external=True)
 
 
 @nox.session
@@ -329,7 +336,7 @@ def compat(session: nox.Session, tensorflow: str) -> None:
     constraints.write_text("".join(sorted(lines)), encoding="utf-8")
     install(session, PACKAGES, *requirements("test", packages=PACKAGES), f"-c{constraints}")
     training = "tests/end_to_end/test_smallest_training.py"
-    suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
+    suites = [folder for package in PACKAGES for folder in suites_of_one_process(package)]
     suites.append("packages/tnt-keras/tests/ranks")
     for keras in KERAS_OF[tensorflow]:
         session.install("--no-compile", f"keras=={keras}.*")
