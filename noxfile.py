@@ -37,6 +37,7 @@ from source_tree import (
     needs_of,
     oldest_versions,
     requirements,
+    suites_of_one_process,
 )
 from zig_compiler import native_architecture
 
@@ -206,7 +207,7 @@ def types(session: nox.Session) -> None:
 def unit(session: nox.Session, package: str) -> None:
     """Run the unit tests of one package, installed with only the siblings it names."""
     install(session, local_closure(package), *requirements("test", packages=[package]))
-    session.run("pytest", "-q", f"packages/{package}/tests/unit", *session.posargs)
+    session.run("pytest", "-q", *suites_of_one_process(package), *session.posargs)
 
 
 @nox.session
@@ -368,7 +369,7 @@ def compat(session: nox.Session, tensorflow: str) -> None:
     constraints.write_text("".join(sorted(lines)), encoding="utf-8")
     install(session, PACKAGES, *requirements("test", packages=PACKAGES), f"-c{constraints}")
     training = "tests/end_to_end/test_smallest_training.py"
-    suites = [f"packages/{package}/tests/unit" for package in PACKAGES]
+    suites = [folder for package in PACKAGES for folder in suites_of_one_process(package)]
     suites.append("packages/tnt-keras/tests/ranks")
     for keras in KERAS_OF[tensorflow]:
         session.install("--no-compile", f"keras=={keras}.*")

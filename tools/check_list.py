@@ -9,7 +9,14 @@ from typing import NamedTuple
 
 from changed import EVERYTHING, can_break, parts_of
 from run_checks import Check
-from source_tree import PACKAGES, ROOT, WITH_RANKS, is_compiled, uses_tensorflow
+from source_tree import (
+    PACKAGES,
+    ROOT,
+    WITH_RANKS,
+    is_compiled,
+    suites_of_one_process,
+    uses_tensorflow,
+)
 
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 PARTITIONS = "packages/tnt-keras/tests/unit/partition"  # as long as all other units
@@ -79,7 +86,7 @@ def all_suites() -> list[Suites]:
     ranks = [
         Suites(f"ranks with TensorFlow, part {first + 1}", files[first::3]) for first in range(3)
     ]
-    units = [f"packages/{name}/tests/unit" for name in with_tensorflow]
+    units = [folder for name in with_tensorflow for folder in suites_of_one_process(name)]
     return [
         Suites("partitions", [PARTITIONS]),
         ranks[1],

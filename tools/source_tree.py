@@ -31,6 +31,12 @@ GROUPS: dict[str, list[str]] = read_toml(ROOT / "pyproject.toml")["dependency-gr
 WITH_RANKS = [name for name in PACKAGES if (ROOT / "packages" / name / "tests/ranks").is_dir()]
 
 
+def suites_of_one_process(package: str) -> list[str]:
+    """Return the folders of a package's tests that start no ranks: units, and what compiles."""
+    folders = [f"packages/{package}/tests/{kind}" for kind in ("unit", "headers")]
+    return [folder for folder in folders if (ROOT / folder).is_dir()]
+
+
 def needs_of(package: str) -> list[str]:
     """Return what a package requires at run time, TensorFlow under its usual name included."""
     project = PACKAGES[package]["project"]

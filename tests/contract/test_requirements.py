@@ -12,10 +12,11 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).parents[2]
-PROJECTS = {
-    path.parent.name: tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+TABLES = {
+    path.parent.name: tomllib.loads(path.read_text(encoding="utf-8"))
     for path in ROOT.glob("packages/*/pyproject.toml")
 }
+PROJECTS = {name: table["project"] for name, table in TABLES.items()}
 TENSORFLOWS = {"tensorflow", "tensorflow-cpu"}
 
 
@@ -63,3 +64,16 @@ def test_a_package_says_what_an_index_shows(package):
     assert project["license-files"] == ["LICENSE"]
     own = ROOT / "packages" / package / "LICENSE"
     assert own.read_bytes() == (ROOT / "LICENSE").read_bytes()
+
+
+@pytest.mark.parametrize("package", sorted(PROJECTS))
+def test_a_package_says_what_its_tests_need_as_the_tree_says_it(package):
+    tree = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = PROJECTS[package].get("optional-dependencies", {})
+    known = {
+        *tree["dependency-groups"]["test"],
+        *(line for each in extras.values() for line in each),
+    }
+    lines = TABLES[package]["dependency-groups"]["test"]
+    assert [line for line in lines if line not in known] == []
+    assert {"pytest", "pytest-timeout", "hypothesis"} <= {Requirement(line).name for line in lines}

@@ -25,19 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of this process, and return the exit code."""
     _open_standard_descriptors()
     forget_other_job(os.environ, _step_of_slurm())
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = make_parser()
     try:
-        options = parse_arguments(parser, arguments)
-        if options.version:
-            sys.stdout.write(version_text())
-            return 0
-        if options.cleanup:
-            return _clean_up(options)
-        if options.subcommand:
-            in_front = arguments[: -len(options.program) - 1]
-            return _run_subcommand(options.subcommand, [*in_front, *options.program])
-        return _launch(make_spec(options, os.environ), options.dry_run)
+        try:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            if sys.stdout is not None:  # None where descriptor 1 was closed
+                sys.stdout.flush()  # later its error could only be shown
     except KeyboardInterrupt:  # before the ranks started; later the job deals with signals
         return 128 + signal.SIGINT
     except BrokenPipeError:  # who reads what we print, such as `head`, has seen enough
@@ -46,6 +39,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except LaunchError as error:
         sys.stderr.write(f"tarantella: error: {error}\n")
         return EXIT_USAGE
+
+
+def _run(arguments: list[str]) -> int:
+    options = parse_arguments(make_parser(), arguments)
+    if options.version:
+        sys.stdout.write(version_text())
+        return 0
+    if options.cleanup:
+        return _clean_up(options)
+    if options.subcommand:
+        in_front = arguments[: -len(options.program) - 1]
+        return _run_subcommand(options.subcommand, [*in_front, *options.program])
+    return _launch(make_spec(options, os.environ), options.dry_run)
 
 
 def _open_standard_descriptors() -> None:

@@ -1,5 +1,5 @@
 // Compiles if what this library declares of UCX is what UCX' own headers say. Compiled by
-// tests/unit/c_interface/test_ucx_declarations.py, with the headers of the UCX that is installed.
+// tests/headers/test_ucx_declarations.py, with the headers of the UCX that is installed.
 
 #include <ucp/api/ucp.h>
 #include <uct/api/uct.h>

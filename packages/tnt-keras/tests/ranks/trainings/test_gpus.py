@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,12 @@ def has_gpu() -> bool:
         return False
     code = "import tensorflow as tf; print(len(tf.config.list_physical_devices('GPU')))"
     found = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True, timeout=300
+        [sys.executable, "-c", code],
+        env={**os.environ, **GPU_ENVIRONMENT},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        timeout=300,
     )
     return int(found.stdout) > 0
 

@@ -333,13 +333,16 @@ def test_help_shows_every_option_and_loads_nothing_that_is_slow():
         assert option in done.stdout
 
 
-def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path):
+@pytest.mark.parametrize("options", ["--version", "--no-gpu --dry-run -- train.py"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_has_seen_enough_gets_no_traceback(tmp_path, unbuffered, options):
     (tmp_path / "train.py").touch()
     read_end, write_end = os.pipe()
     os.close(read_end)
     done = subprocess.run(
-        [sys.executable, "-m", "tnt_launch", "--no-gpu", "--dry-run", "--", "train.py"],
+        [sys.executable, "-m", "tnt_launch", *options.split()],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
         stdout=write_end,
         stderr=subprocess.PIPE,
         timeout=60,

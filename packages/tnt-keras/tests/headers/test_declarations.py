@@ -12,7 +12,7 @@ import tensorflow as tf
 
 import tnt_comm
 
-CPP = pathlib.Path(__file__).parents[3] / "cpp"
+CPP = pathlib.Path(__file__).parents[2] / "cpp"
 
 
 def _compile(source: str, *include_paths: str, folder: pathlib.Path) -> str:

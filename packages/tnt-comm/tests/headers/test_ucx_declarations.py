@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-CPP = Path(__file__).resolve().parents[3] / "cpp"
+CPP = Path(__file__).resolve().parents[2] / "cpp"
 
 
 def headers_of_the_wheel() -> Path | None:
