@@ -314,7 +314,7 @@ _Values = Mapping[str, Any]
 
 _ENGINE = "engine "
 _REMEDIES = {
-    "TensorFlow": 'Install it anew with `pip install --force-reinstall tensorflow` (or tensorflow-cpu); '
+    "TensorFlow": "Install it anew with `pip install --force-reinstall tensorflow` ; "
     "an illegal instruction (SIGILL) means that it was built for newer processors.",
     "Keras": "Install it anew with `pip install --force-reinstall keras`.",
     "operations": "Install tnt-comm and tnt-keras anew, from one release, and a TensorFlow that it "
