@@ -329,7 +329,8 @@ def libraries(session: nox.Session) -> None:
 def bench(session: nox.Session, benchmark: str) -> None:
     """Run one benchmark, with options after `--`; peers are installed first."""
     ucx = PACKAGES["tnt-comm"]["project"]["optional-dependencies"]["ucx"]  # between two hosts
-    install(session, local_closure("tnt-comm") if benchmark == "allreduce" else PACKAGES, *ucx)
+    is_of_comm = benchmark in ("allreduce", "kernels")
+    install(session, local_closure("tnt-comm") if is_of_comm else PACKAGES, *ucx)
     if (ROOT / "benchmarks" / benchmark / "install_peers.py").is_file():
         session.run("python", "-m", f"benchmarks.{benchmark}.install_peers")
     session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)

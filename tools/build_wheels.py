@@ -112,7 +112,7 @@ class WheelBuilder:
         variables = cache_variables(self._cache) | {
             "CMAKE_TOOLCHAIN_FILE": str(self._toolchain),
             "SKBUILD_BUILD_DIR": str(sources / "build" / self._architecture),
-            "SKBUILD_CMAKE_DEFINE": "TNT_COMM_WERROR=OFF",
+            "SKBUILD_CMAKE_DEFINE": "TNT_COMM_WERROR=ON",
             "SKBUILD_INSTALL_STRIP": "false",  # see the toolchain file
             "_PYTHON_HOST_PLATFORM": f"linux-{self._architecture}",  # for the tag
         }

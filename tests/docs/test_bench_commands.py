@@ -28,12 +28,12 @@ def commands(*, marked):
     return list(dict.fromkeys(found))
 
 
-WITH_TENSORFLOW = ("first_step", "input", "overlap", "startup", "step_cost", "training")
+WITH_TESTS = ("first_step", "input", "kernels", "overlap", "startup", "step_cost", "training")
 """Benchmarks with a test module of their own, which runs them in the same way."""
 
 
 def is_run_elsewhere(command):
-    return MODULE.fullmatch(command)[1] in WITH_TENSORFLOW
+    return MODULE.fullmatch(command)[1] in WITH_TESTS
 
 
 PROGRAMS = commands(marked=False)

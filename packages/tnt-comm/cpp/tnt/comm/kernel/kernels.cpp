@@ -1,5 +1,9 @@
 #include "tnt/comm/kernel/kernels.hpp"
 
+#ifdef TNT_COMM_HAS_AVX2
+#include <cpuid.h>
+#endif
+
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +17,7 @@ TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
       current_(max_sources),
       // One block per partial result, and for 16-bit floats one more for the
       // end; a widened source takes a block of its own.
-      scratch_(std::make_unique_for_overwrite<std::byte[]>((max_sources + 1) * kBlockBytes)) {}
+      scratch_(std::make_unique_for_overwrite<Block[]>(max_sources + 1)) {}
 
 void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
                          std::size_t count) {
@@ -91,10 +95,27 @@ void TreeReducer::reduce_block(std::span<void* const> dsts, std::size_t num_sour
   }
 }
 
+#ifdef TNT_COMM_HAS_AVX2
+namespace {
+
+// Whether processor and kernel of the system have AVX2 and F16C. __builtin_cpu_supports() would say
+// no where clang links the runtime of zig, which looks for no features.
+bool has_avx2() {
+  unsigned int eax = 0, ebx = 0, ecx = 0, edx = 0;
+  constexpr unsigned int kNeeded = bit_OSXSAVE | bit_AVX | bit_F16C;
+  if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kNeeded) != kNeeded) return false;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ebx & bit_AVX2) == 0) return false;
+  constexpr unsigned int kSavedRegisters = 0x6;  // those of SSE and of AVX
+  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  return (eax & kSavedRegisters) == kSavedRegisters;
+}
+
+}  // namespace
+#endif
+
 const KernelTable& kernels() {
 #ifdef TNT_COMM_HAS_AVX2
-  static const KernelTable& chosen =
-      __builtin_cpu_supports("avx2") ? avx2_kernels() : baseline_kernels();
+  static const KernelTable& chosen = has_avx2() ? avx2_kernels() : baseline_kernels();
   return chosen;
 #else
   return baseline_kernels();

@@ -42,15 +42,18 @@ class TreeReducer {
  private:
   void reduce_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
   void reduce_half_block(std::span<void* const> dsts, std::size_t num_sources, std::size_t count);
-  std::byte* scratch(std::size_t index) { return scratch_.get() + index * kBlockBytes; }
+  std::byte* scratch(std::size_t index) { return scratch_[index].bytes; }
 
   static constexpr std::size_t kBlockBytes = 8192;
+  struct alignas(kCacheLineBytes) Block {
+    std::byte bytes[kBlockBytes];
+  };
 
   DType dtype_;
   ReduceOp op_;
   std::vector<const std::byte*> current_;  // operands of the level at hand
   std::vector<void*> targets_;             // of the block at hand
-  std::unique_ptr<std::byte[]> scratch_;
+  std::unique_ptr<Block[]> scratch_;
 };
 
 /// UsageError unless `factor` can scale `dtype`: integers and bool only by 0 or 1.

@@ -15,7 +15,8 @@ namespace tnt::comm {
 ///
 /// The same source is compiled once per instruction set and one table is chosen at run time. All
 /// variants give the same bits: the loops contain one rounding per element and the compiler may not
-/// contract or reorder them. Whoever calls those that compute holds a GradualUnderflow.
+/// contract or reorder them. Only which of two NaNs a sum or product has is the compiler's choice.
+/// Whoever calls those that compute holds a GradualUnderflow.
 struct KernelTable {
   /// dsts[k][i] = a[i] op b[i]. Each of dsts may be `a` or `b`, otherwise no overlap.
   using Combine = void (*)(void* const* dsts, const void* a, const void* b, std::size_t count);

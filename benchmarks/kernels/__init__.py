@@ -1,0 +1,1 @@
+"""How fast the element-wise loops of tnt-comm are, as each C++ compiler compiles them."""
