@@ -147,7 +147,8 @@ TEST(Kernels, AreThoseOfTheProcessor) {
   std::string flags;
   while (std::getline(file, flags) && flags.rfind("flags", 0) != 0) {
   }
-  const bool has_avx2 = (flags + " ").find(" avx2 ") != std::string::npos;
+  const auto has = [&](const char* flag) { return (flags + " ").find(flag) != std::string::npos; };
+  const bool has_avx2 = has(" avx2 ") && has(" f16c ");
   EXPECT_EQ(&kernels(), has_avx2 ? &avx2_kernels() : &baseline_kernels());
 }
 #endif

@@ -106,7 +106,7 @@ bool has_avx2() {
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0 || (ecx & kNeeded) != kNeeded) return false;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (ebx & bit_AVX2) == 0) return false;
   constexpr unsigned int kSavedRegisters = 0x6;  // those of SSE and of AVX
-  asm("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
+  asm volatile("xgetbv" : "=a"(eax), "=d"(edx) : "c"(0));
   return (eax & kSavedRegisters) == kSavedRegisters;
 }
 

@@ -6,11 +6,11 @@ class PyTntKeras(PythonPackage):
     """Synchronous data-parallel training of Keras models on TensorFlow."""
 
     homepage = "https://github.com/cc-hpc-itwm/tarantella"
-    pypi = "tnt-keras/tnt_keras-0.1.0.tar.gz"
+    pypi = "tnt-keras/tnt_keras-1.0.0rc1.tar.gz"
 
     license("Apache-2.0")
 
-    version("0.1.0")
+    version("1.0.0rc1")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")
@@ -18,8 +18,8 @@ class PyTntKeras(PythonPackage):
     depends_on("cmake@3.22:", type="build")
     depends_on("ninja", type="build")
     depends_on("py-scikit-build-core@0.10:", type="build")
-    depends_on("py-tnt-comm@0.1:0.1", type=("build", "run"))
-    depends_on("py-tnt-data@0.1:0.1", type=("build", "run"))
+    depends_on("py-tnt-comm@1.0.0rc1:1", type=("build", "run"))
+    depends_on("py-tnt-data@1.0.0rc1:1", type=("build", "run"))
     depends_on("py-keras@3.8:3 backend=tensorflow", type=("build", "run"))
     depends_on("py-numpy@1.26:", type=("build", "run"))
     depends_on("py-tensorflow@2.18:2.21", type=("build", "run"))
