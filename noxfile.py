@@ -84,7 +84,7 @@ def install(session: nox.Session, packages: Iterable[str], *others: str) -> None
         print("The packages come from the wheels in dist/.", flush=True)
         # Else pip would keep what was installed before, if it has the same version.
         session.run("python", "-m", "pip", "uninstall", "--yes", "--quiet", *names)
-        paths = [str(wheel) for wheel in wheels]
+        paths = [str(wheels[name]) for name in names]
     sources = [f"{path}{extra_of(name)}" for path, name in zip(paths, names, strict=True)]
     session.install("--no-compile", "--no-build-isolation", *sources, *others)
 
@@ -269,7 +269,8 @@ def run_all(session: nox.Session, pytest_options: Sequence[str], parts: Sequence
     reports = folder / "reports"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir()
-    run = check_list.Run(reports, googletest, pytest_options, parts)
+    wheels = wheels_for_this_python(DIST, PACKAGES)
+    run = check_list.Run(reports, wheels, googletest, pytest_options, parts)
     checks, skipped = check_list.checks_of(run)
     (folder / "checks.json").write_text(json.dumps([each._asdict() for each in checks]), "utf-8")
     lines = [*skipped, *([] if googletest else [NO_GOOGLETEST])]

@@ -14,13 +14,13 @@ SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp", "include", "cmake")
 MADE_BY_BUILDS = {".so", ".pyc"}
 
 
-def wheels_for_this_python(folder: Path, packages: Iterable[str]) -> list[Path]:
-    """Return a wheel of each package, of the version and not older than the sources of the tree.
+def wheels_for_this_python(folder: Path, packages: Iterable[str]) -> dict[str, Path]:
+    """Return the wheel of each package, of the version and not older than the sources of the tree.
 
     Raises:
         LookupError: Says which package has none.
     """
-    return [wheel_of(folder, package) for package in packages]
+    return {package: wheel_of(folder, package) for package in packages}
 
 
 def wheel_of(folder: Path, package: str) -> Path:

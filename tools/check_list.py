@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +14,18 @@ from source_tree import (
     ROOT,
     WITH_RANKS,
     is_compiled,
-    suites_of_one_process,
     uses_tensorflow,
 )
 
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
-PARTITIONS = "packages/tnt-keras/tests/unit/partition"  # as long as all other units
+DIST = ROOT / "dist"  # the packages as they are installed
+ROOMS = {
+    "tnt-comm": ["tnt-comm"],
+    "tnt-launch": ["tnt-launch"],
+    "tnt-keras": ["tnt-data", "tnt-keras"],
+    "tarantella": ["tarantella", "tnt-keras"],
+}
+"""Rooms of tools/clean_room.py, with the packages whose unit tests are run there."""
 
 
 class Suites(NamedTuple):
@@ -31,9 +37,10 @@ class Suites(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Where reports lie, which GoogleTest and options the tests get, which parts have changed."""
+    """What checks work with: reports, wheels, GoogleTest, options of pytest, changed parts."""
 
     reports: Path
+    wheels: Mapping[str, Path]  # by package
     googletest: str | None
     pytest_options: Sequence[str]
     changed: Sequence[str] = (EVERYTHING,)
@@ -49,18 +56,21 @@ def checks_of(run: Run) -> tuple[list[Check], list[str]]:
     others = [
         Check("types", types_commands(), 1200),
         Check("docs", [docs_command()], 1200),
-        Check("wheels", wheels_commands(run.reports / "wheels"), 1200),
+        Check("wheels", wheels_commands(run.wheels), 600),
     ]
     if run.googletest is not None:
         others.append(
             Check("C++ tests", cpp_commands(run.googletest, run.reports / "cpp.xml"), 3600)
         )
     checks, skipped = [Check("style", style_commands(), 600)], []
+    rooms, empty = clean_rooms(run)
     for suites in all_suites():
         kept = [folder for folder in suites.folders if can_break(run.changed, folder)]
         skipped += [skipped_line(each) for each in suites.folders if each not in kept]
         if kept:
             checks.append(pytest_check(suites._replace(folders=kept), run))
+    # The longest first.
+    checks[1:1], skipped = rooms, [*empty, *skipped]
     for check in others:
         if can_break(run.changed, check.title):
             checks.append(check)
@@ -78,7 +88,10 @@ def skipped_line(check: str) -> str:
 def all_suites() -> list[Suites]:
     """Return the tests in Python, by the process that runs them."""
     with_tensorflow = [name for name in PACKAGES if uses_tensorflow(name)]
-    plain = [f"packages/{name}/tests" for name in PACKAGES if name not in with_tensorflow]
+    others = [f"packages/{name}/tests/{kind}" for name in PACKAGES for kind in ("ranks", "headers")]
+    others = [folder for folder in others if (ROOT / folder).is_dir()]
+    plain = [folder for folder in others if folder.split("/")[1] not in with_tensorflow]
+    headers = [each for each in others if each not in plain and each.endswith("headers")]
     folders = [f"packages/{name}/tests/ranks" for name in with_tensorflow if name in WITH_RANKS]
     found = (path for each in folders for path in ROOT.glob(f"{each}/**/test_*.py"))
     files = sorted(str(path.relative_to(ROOT)) for path in found)
@@ -86,9 +99,7 @@ def all_suites() -> list[Suites]:
     ranks = [
         Suites(f"ranks with TensorFlow, part {first + 1}", files[first::3]) for first in range(3)
     ]
-    units = [folder for name in with_tensorflow for folder in suites_of_one_process(name)]
     return [
-        Suites("partitions", [PARTITIONS]),
         ranks[1],
         Suites("suites without TensorFlow", [*plain, "tests/tools"]),
         ranks[2],
@@ -96,9 +107,25 @@ def all_suites() -> list[Suites]:
         Suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
         ranks[0],
         Suites("schedulers", ["tests/schedulers"]),
-        Suites("units with TensorFlow", [*units, "tests/contract"], [f"--ignore={PARTITIONS}"]),
+        Suites("contracts", [*headers, "tests/contract"]),
         Suites("benchmarks and models", ["tests/bench", "models"]),
     ]
+
+
+def clean_rooms(run: Run) -> tuple[list[Check], list[str]]:
+    """Return the checks that run unit tests from sdists, and a line for each that is left out."""
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    command = ["python", "tools/clean_room.py", str(DIST), f"--python={minor}"]
+    checks: list[Check] = []
+    skipped: list[str] = []
+    for room, packages in reversed(ROOMS.items()):
+        folders = [f"packages/{package}/tests/unit" for package in packages]
+        if any(can_break(run.changed, folder) for folder in folders):
+            one = [*command, f"--room={room}", f"--reports={run.reports}"]
+            checks.append(Check(f"clean room of {room}", [one], 3600))
+        else:
+            skipped += map(skipped_line, folders)
+    return checks, skipped
 
 
 def pytest_check(suites: Suites, run: Run) -> Check:
@@ -136,9 +163,11 @@ def docs_command() -> list[str]:
 
 
 def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
-    """Build and run tnt-comm's C++ tests in the folder where its wheel was built just before."""
+    """Build and run tnt-comm's C++ tests, with the compiler of the system."""
     folder = f"packages/tnt-comm/{BUILD_FOLDER}"
-    options = ["-DTNT_COMM_BUILD_TESTS=ON", f"-DGTest_ROOT={googletest}"]
+    settings = ("BUILD_TESTS=ON", "BUILD_PYTHON=OFF", "WERROR=ON")
+    options = [f"-DTNT_COMM_{setting}" for setting in settings]
+    options += ["-GNinja", "-DCMAKE_UNITY_BUILD=ON", f"-DGTest_ROOT={googletest}"]
     run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
     return [
         ["cmake", "-S", "packages/tnt-comm", "-B", folder, *options],
@@ -147,23 +176,13 @@ def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
     ]
 
 
-def wheels_commands(folder: Path) -> list[list[str]]:
-    """Build what needs no compiler, from sdist to wheel, look inside, import it from there."""
-    pure = [name for name in PACKAGES if not is_compiled(name)]
-    commands = []
-    for name in pure:
-        build = ["python", "-m", "build", "--no-isolation", f"--outdir={folder / name}"]
-        commands += [[*build, f"packages/{name}"], contents_command(name, folder / name)]
-    target = str(folder / "installed")
-    install = ["python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    found = [f"--find-links={folder / name}" for name in pure]
-    modules = ", ".join(name.replace("-", "_") for name in pure)
-    look = f"all(one.__file__.startswith({target!r}) for one in ({modules}))"
-    program = f"import sys; sys.path.insert(0, {target!r}); import {modules}; assert {look}"
-    return [*commands, [*install, f"--target={target}", *found, *pure], ["python", "-c", program]]
+def wheels_commands(wheels: Mapping[str, Path]) -> list[list[str]]:
+    """Look into the wheels that are installed, and at what an index would show of them."""
+    looks = [contents_command(name, path) for name, path in wheels.items()]
+    return [*looks, ["twine", "check", "--strict", *map(str, wheels.values())]]
 
 
-def contents_command(package: str, wheels: Path) -> list[str]:
-    """Fail if wheels lack a file of the sources, or have others than what a compiler makes."""
+def contents_command(package: str, wheel: Path) -> list[str]:
+    """Fail if a wheel lacks a file of the sources, or has others than what a compiler makes."""
     compiled = ["--ignore=W102"] if is_compiled(package) else []
-    return ["check-wheel-contents", *compiled, f"--src-dir=packages/{package}/src", str(wheels)]
+    return ["check-wheel-contents", *compiled, f"--src-dir=packages/{package}/src", str(wheel)]

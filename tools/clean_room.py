@@ -31,6 +31,7 @@ COMPILER = re.compile(
     r"(.*-)?(cc|c\+\+|gcc|g\+\+|c[89]9|cpp|clang|clang\+\+|ld|as)(-[\d.]+)?"
     r"|cmake|make|ninja|python-zig|zig"
 )
+PARTITIONS = "tests/unit/partition"  # as long as all other units of tnt-keras
 SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
 
 
@@ -63,8 +64,8 @@ class Room:
         self.run("python", "-m", "pip", "install", "--quiet", *options, *requirements)
         self._note(f"installed {' '.join(requirements)} in {time.monotonic() - begin:.0f} s")
 
-    def test(self, package: str) -> None:
-        """Run the unit tests that the sdist of a package holds."""
+    def test(self, package: str, *chosen: str) -> None:
+        """Run the unit tests that the sdist of a package holds, or those that are chosen."""
         [sdist] = self._dist.glob(f"{package.replace('-', '_')}-*.tar.gz")
         with tarfile.open(sdist) as archive:
             archive.extractall(self._folder, filter="data")
@@ -72,7 +73,7 @@ class Room:
         group = f"--group={unpacked / 'pyproject.toml'}:test"
         self.run("python", "-m", "pip", "install", "--quiet", group)
         report = self._reports / f"{self._folder.name}_{package}.xml"
-        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", "tests/unit"]
+        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", *(chosen or ["tests/unit"])]
         self.run("python", "-m", *pytest, cwd=unpacked)
         self._note(f"{package}: {number_of_tests(report)} unit tests passed")
 
@@ -108,9 +109,10 @@ def use_launch(room: Room) -> None:
 
 def use_layers_of_tensorflow(room: Room) -> None:
     """Install one upon the other, in one environment, since TensorFlow is large."""
-    for package in ("tnt-data", "tnt-keras"):
-        room.install(f"{package}{extra_of(package)}")
-        room.test(package)
+    room.install(f"tnt-data{extra_of('tnt-data')}")
+    room.test("tnt-data")
+    room.install(f"tnt-keras{extra_of('tnt-keras')}")
+    room.test("tnt-keras", "tests/unit", f"--ignore={PARTITIONS}")
 
 
 def use_tarantella(room: Room) -> None:
@@ -120,6 +122,7 @@ def use_tarantella(room: Room) -> None:
     room.test("tarantella")
     room.install("tarantella[cluster]")
     room.examine()
+    room.test("tnt-keras", PARTITIONS)  # here, so that rooms take equally long
 
 
 ROOMS: dict[str, Callable[[Room], None]] = {

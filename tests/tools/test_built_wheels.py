@@ -29,15 +29,15 @@ def dist(tmp_path):
 
 def test_a_wheel_of_the_version_is_taken(dist):
     folder = dist(f"tnt_launch-{VERSION}-py3-none-any.whl", "tnt_launch-0.0.1-py3-none-any.whl")
-    [wheel] = built_wheels.wheels_for_this_python(folder, ["tnt-launch"])
-    assert wheel.name == f"tnt_launch-{VERSION}-py3-none-any.whl"
+    found = built_wheels.wheels_for_this_python(folder, ["tnt-launch"])
+    assert found["tnt-launch"].name == f"tnt_launch-{VERSION}-py3-none-any.whl"
 
 
 def test_of_several_pythons_the_wheel_of_this_one_is_taken(dist):
     platform = "manylinux_2_28_x86_64.manylinux_2_28_aarch64"
     names = [f"tnt_comm-{COMM}-{tag}-{tag}-{platform}.whl" for tag in ("cp39", TAG)]
-    [wheel] = built_wheels.wheels_for_this_python(dist(*names), ["tnt-comm"])
-    assert wheel.name == names[1]
+    found = built_wheels.wheels_for_this_python(dist(*names), ["tnt-comm"])
+    assert found["tnt-comm"].name == names[1]
 
 
 @pytest.mark.parametrize(

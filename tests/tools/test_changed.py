@@ -10,14 +10,18 @@ import pytest
 from changed import EVERYTHING, part_of
 from source_tree import PACKAGES, ROOT
 
-ALL = check_list.Run(Path("reports"), "/usr", ())
+WHEELS = {name: Path(f"{name}.whl") for name in PACKAGES}
+ALL = check_list.Run(Path("reports"), WHEELS, "/usr", ())
 
 
 def titles_and_folders(*parts):
-    """Titles of the checks that run, and the folders of tests that pytest is given."""
+    """Titles of the checks that run, and the folders of tests that pytest or a room is given."""
     checks, _ = check_list.checks_of(ALL._replace(changed=parts))
     pytests = [command for each in checks for command in each.commands if "pytest" in command]
     places = {word for command in pytests for word in command if re.match(r"[a-z]+/|models", word)}
+    rooms = {word for each in checks for command in each.commands for word in command}
+    in_rooms = {n for r, names in check_list.ROOMS.items() if f"--room={r}" in rooms for n in names}
+    places |= {f"packages/{name}/tests/unit" for name in in_rooms}
     return {check.title for check in checks}, {"/".join(each.split("/")[:4]) for each in places}
 
 
@@ -55,7 +59,8 @@ def test_a_changed_package_runs_its_tests_and_those_of_packages_that_need_it():
 def test_the_launcher_is_needed_by_none_but_the_package_of_all():
     _, folders = titles_and_folders("tnt-launch")
     of_packages = {folder.split("/")[1] for folder in folders if folder.startswith("packages/")}
-    assert of_packages == {"tnt-launch", "tarantella"}
+    # The room of tarantella has some tests of tnt-keras as well.
+    assert of_packages == {"tnt-launch", "tarantella", "tnt-keras"}
 
 
 def test_changed_pages_run_what_looks_at_pages():
@@ -67,7 +72,8 @@ def test_changed_pages_run_what_looks_at_pages():
 
 def test_changed_tests_of_a_package_run_no_others():
     _, folders = titles_and_folders("tests of tnt-launch")
-    assert folders == {"packages/tnt-launch/tests", "tests/tools"}
+    of_launcher = {f"packages/tnt-launch/tests/{kind}" for kind in ("ranks", "unit")}
+    assert folders == {*of_launcher, "tests/tools"}
 
 
 def test_what_is_nobodys_or_everybodys_runs_everything():
