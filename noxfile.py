@@ -359,6 +359,17 @@ def clean_room(session: nox.Session) -> None:
 
 
 @nox.session
+def release(session: nox.Session) -> None:
+    """Check what a release says of itself; then build all of it, and use it in clean rooms."""
+    install(session, [], *requirements("lint"))
+    for options in (["check_versions"], ["check_public_interface", "--released"]):
+        session.run("python", f"tools/{options[0]}.py", *options[1:])
+    session.run("python", "tools/tag_release.py", "--dry-run")
+    session.notify("wheels")
+    session.notify("clean_room")
+
+
+@nox.session
 @nox.parametrize("tensorflow", [nox.param(minor, id=f"tf-{minor}") for minor in KERAS_OF])
 def compat(session: nox.Session, tensorflow: str) -> None:
     """Run tests and a training with one TensorFlow and each Keras of its time.
