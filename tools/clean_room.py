@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tempfile
 import time
@@ -32,6 +33,9 @@ COMPILER = re.compile(
     r"|cmake|make|ninja|python-zig|zig"
 )
 PARTITIONS = "tests/unit/partition"  # as long as all other units of tnt-keras
+DEADLINE_S = (
+    5400  # of a command; the longest takes ten minutes, several times that on slow machines
+)
 SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
 
 
@@ -55,7 +59,8 @@ class Room:
         variables = {name: value for name, value in os.environ.items() if name not in outside}
         variables["PATH"] = f"{self._scripts}:{self._programs}"
         command = [self._scripts / program, *arguments]
-        subprocess.run(command, check=True, cwd=cwd or self._folder, env=variables)
+        place = cwd or self._folder
+        subprocess.run(command, check=True, cwd=place, env=variables, timeout=DEADLINE_S)
 
     def install(self, *requirements: str) -> None:
         """Install packages of the folder, of its very versions, and others from the index."""
@@ -134,9 +139,13 @@ ROOMS: dict[str, Callable[[Room], None]] = {
 
 
 def link_programs(folder: Path) -> Path:
-    """Fill a folder with links to all programs of this machine but compilers; return it."""
+    """Fill a folder with links to all programs of this machine but compilers; return it.
+
+    Without those of the environment that runs this.
+    """
     folder.mkdir()
-    for place in filter(os.path.isdir, os.get_exec_path()):
+    own = sysconfig.get_path("scripts")
+    for place in (each for each in os.get_exec_path() if Path(each).is_dir() and each != own):
         for program in Path(place).iterdir():
             link = folder / program.name
             if not COMPILER.fullmatch(program.name) and not link.is_symlink():
