@@ -33,9 +33,7 @@ COMPILER = re.compile(
     r"|cmake|make|ninja|python-zig|zig"
 )
 PARTITIONS = "tests/unit/partition"  # as long as all other units of tnt-keras
-DEADLINE_S = (
-    5400  # of a command; the longest takes ten minutes, several times that on slow machines
-)
+DEADLINE_S = 5400  # of a command, of which the longest takes ten minutes
 SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
 
 
