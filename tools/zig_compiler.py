@@ -28,7 +28,9 @@ UNWIND_FUNCTIONS = (
 def compiler(language: str, architecture: str) -> list[str]:
     """Return the command that compiles `cc` or `c++` for an architecture."""
     program = Path(sysconfig.get_path("scripts"), "python-zig")
-    return [str(program), language, "-target", f"{architecture}-linux-gnu.{GLIBC}"]
+    # zig compiles its C++ library, for a minute, for each kind of optimization that it meets: the
+    # one that counts is asked for in whatever CMake tries.
+    return [str(program), language, "-target", f"{architecture}-linux-gnu.{GLIBC}", "-O3"]
 
 
 def cache_variables(cache: Path) -> dict[str, str]:
@@ -54,8 +56,10 @@ def write_toolchain(folder: Path, architecture: str, cache: Path) -> Path:
     settings = {
         "CMAKE_C_COMPILER": " ".join(compiler("cc", architecture)),
         "CMAKE_CXX_COMPILER": " ".join(compiler("c++", architecture)),
-        # zig compiles its C++ library for each kind of optimization that it meets.
         "CMAKE_TRY_COMPILE_CONFIGURATION": "Release",
+        # What pybind11 would try, and is not used: its link-time optimization.
+        "HAS_FLTO": "FALSE",
+        "HAS_FLTO_THIN": "FALSE",
         # Without symbols that only debuggers need: the system's `strip` knows one architecture.
         "CMAKE_SHARED_LINKER_FLAGS_INIT": f'"{unwinder} -s"',
         "CMAKE_MODULE_LINKER_FLAGS_INIT": f'"{unwinder} -s"',
