@@ -113,7 +113,7 @@ class WheelBuilder:
             "CMAKE_TOOLCHAIN_FILE": str(self._toolchain),
             "SKBUILD_BUILD_DIR": str(sources / "build" / self._architecture),
             "SKBUILD_CMAKE_DEFINE": "TNT_COMM_WERROR=ON",
-            "SKBUILD_INSTALL_STRIP": "false",  # see the toolchain file
+            "SKBUILD_INSTALL_STRIP": "false",  # the compiler leaves nothing to strip
             "_PYTHON_HOST_PLATFORM": f"linux-{self._architecture}",  # for the tag
         }
         suffix = environment.extension_suffix.replace(native_architecture(), self._architecture)

@@ -28,9 +28,11 @@ UNWIND_FUNCTIONS = (
 def compiler(language: str, architecture: str) -> list[str]:
     """Return the command that compiles `cc` or `c++` for an architecture."""
     program = Path(sysconfig.get_path("scripts"), "python-zig")
-    # zig compiles its C++ library, for a minute, for each kind of optimization that it meets: the
-    # one that counts is asked for in whatever CMake tries.
-    return [str(program), language, "-target", f"{architecture}-linux-gnu.{GLIBC}", "-O3"]
+    # zig compiles its C++ library, for a minute, for each kind of code that it meets. What CMake
+    # tries is of the kind that counts: optimized, and without symbols that only debuggers need
+    # (the system's `strip` knows one architecture).
+    target = f"{architecture}-linux-gnu.{GLIBC}"
+    return [str(program), language, "-target", target, "-O3", "-s"]
 
 
 def cache_variables(cache: Path) -> dict[str, str]:
@@ -60,9 +62,8 @@ def write_toolchain(folder: Path, architecture: str, cache: Path) -> Path:
         # What pybind11 would try, and is not used: its link-time optimization.
         "HAS_FLTO": "FALSE",
         "HAS_FLTO_THIN": "FALSE",
-        # Without symbols that only debuggers need: the system's `strip` knows one architecture.
-        "CMAKE_SHARED_LINKER_FLAGS_INIT": f'"{unwinder} -s"',
-        "CMAKE_MODULE_LINKER_FLAGS_INIT": f'"{unwinder} -s"',
+        "CMAKE_SHARED_LINKER_FLAGS_INIT": f'"{unwinder}"',
+        "CMAKE_MODULE_LINKER_FLAGS_INIT": f'"{unwinder}"',
     }
     if architecture != native_architecture():
         settings |= {"CMAKE_SYSTEM_NAME": "Linux", "CMAKE_SYSTEM_PROCESSOR": architecture}
