@@ -15,6 +15,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -38,9 +39,10 @@ OF_TENSORFLOW = "libtensorflow_framework.so.2"
 
 
 def run(*command: str | Path, env: Mapping[str, str] | None = None) -> None:
-    """Run a command whose failure ends the build."""
+    """Run a command whose failure ends the build; programs of this environment are found."""
     print("$", *command, flush=True)
-    subprocess.run(command, check=True, env={**os.environ, **(env or {})})
+    path = f"{sysconfig.get_path('scripts')}:{os.environ['PATH']}"
+    subprocess.run(command, check=True, env={**os.environ, "PATH": path, **(env or {})})
 
 
 def files_of(package: str, dist: Path) -> list[Path]:

@@ -31,7 +31,7 @@ def test_the_note_appears_with_its_whole_content(folder, monkeypatch):
 
 
 def test_a_note_of_somebody_else_is_not_written_to(folder):
-    (folder / f"tnt-job0-ended-3.part-{os.getpid()}").write_text("theirs")
+    (folder / f"tnt-job0-part-3-{os.getpid()}").write_text("theirs")
     with pytest.raises(FileExistsError):
         note_end_of_rank("job0", 3, "exit code 0")
 
