@@ -204,7 +204,9 @@ class UcxDevice final : public RmaDevice {
       std::size_t begin = 0;
       const auto next_line = [&] {
         const std::size_t end = record.find('\n', begin);
-        return record.substr(std::exchange(begin, end + 1), end - begin);
+        std::string line = record.substr(begin, end - begin);
+        begin = end + 1;
+        return line;
       };
       RecordOfRank result;
       result.version = next_line();
