@@ -13,18 +13,27 @@ struct StopInsteadOfUnwinding {
   }
 };
 
+// Functions of their own, and not inline: in a destructor, which must not throw, compilers end the
+// process at once.
+[[gnu::noinline]] void take_back(PyThreadState* state) {
+  StopInsteadOfUnwinding stop;
+  PyEval_RestoreThread(state);
+  stop.is_taken = true;
+}
+
+[[gnu::noinline]] PyGILState_STATE take() {
+  StopInsteadOfUnwinding stop;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  stop.is_taken = true;
+  return state;
+}
+
 }  // namespace
 
 Unlocked::~Unlocked() {
-  StopInsteadOfUnwinding stop;
-  PyEval_RestoreThread(state_);
-  stop.is_taken = true;
+  take_back(state_);
 }
 
-Locked::Locked() {
-  StopInsteadOfUnwinding stop;
-  state_ = PyGILState_Ensure();
-  stop.is_taken = true;
-}
+Locked::Locked() : state_(take()) {}
 
 }  // namespace tnt::comm::bindings
