@@ -11,6 +11,7 @@ code by zig (tools/zig_compiler.py), with a tag that auditwheel has checked.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from built_wheels import FINGERPRINTS, fingerprint_of
 from packaging.utils import parse_wheel_filename
 from pythons import MINORS, find_pythons
 from source_tree import PACKAGES, ROOT, extends_python, is_compiled
@@ -153,6 +155,11 @@ def is_newer_than(wheel: Path, platform: str) -> bool:
     return min(map(glibc, tags)) > glibc(platform)
 
 
+def write_fingerprints(dist: Path, fingerprints: Mapping[str, str]) -> None:
+    """Write what the files in `dist` are built from."""
+    (dist / FINGERPRINTS).write_text(json.dumps(fingerprints, indent=1), encoding="utf-8")
+
+
 def write_constraints(dist: Path) -> None:
     """Write the versions that lie in `dist`, so that pip takes no other package of their names."""
     versions = {name: table["project"]["version"] for name, table in PACKAGES.items()}
@@ -162,9 +169,11 @@ def write_constraints(dist: Path) -> None:
 
 def build_all(dist: Path, minors: list[str], architectures: Iterable[str]) -> None:
     """Build sdists and wheels of all packages into `dist`."""
+    fingerprints = {package: fingerprint_of(package) for package in PACKAGES}
     sdists = {package: build_from_tree(package, dist) for package in PACKAGES}
     pythons = [Environment(minor, python) for minor, python in find_pythons(minors).items()]
     write_constraints(dist)
+    write_fingerprints(dist, fingerprints)
     if not pythons:
         sys.exit("No Python to build wheels for.")
     sources = {package: unpack(sdists[package]) for package in filter(is_compiled, PACKAGES)}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,36 +12,50 @@ from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from source_tree import PACKAGES, ROOT
 
+FINGERPRINTS = "sources.json"
 SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp", "include", "cmake")
-MADE_BY_BUILDS = {".so", ".pyc"}
+MADE_BY_BUILDS = {".so", ".pyc", ".h"}  # below `src`
 
 
 def wheels_for_this_python(folder: Path, packages: Iterable[str]) -> dict[str, Path]:
-    """Return the wheel of each package, of the version and not older than the sources of the tree.
+    """Return the wheel of each package that was built from the sources of the tree as they are.
 
     Raises:
         LookupError: Says which package has none.
     """
-    return {package: wheel_of(folder, package) for package in packages}
+    file = folder / FINGERPRINTS
+    built_from = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    wheels = {package: wheel_of(folder, package) for package in packages}
+    for package in wheels:
+        if built_from.get(package) != fingerprint_of(package):
+            raise LookupError(f"{folder.name} was built from other sources of {package}")
+    return wheels
 
 
 def wheel_of(folder: Path, package: str) -> Path:
-    """Return the wheel of one package; LookupError if there is none."""
+    """Return the wheel of one package for this Python; LookupError if there is none."""
     version = Version(PACKAGES[package]["project"]["version"])
     tags = set(sys_tags())
     for path in sorted(folder.glob(f"{package.replace('-', '_')}-*.whl")):
         _, found, _, platforms = parse_wheel_filename(path.name)
-        if found != version or tags.isdisjoint(platforms):
-            continue
-        if path.stat().st_mtime < max(file.stat().st_mtime for file in sources_of(package)):
-            raise LookupError(f"{path.name} is older than the sources of {package}")
-        return path
+        if found == version and not tags.isdisjoint(platforms):
+            return path
     raise LookupError(f"{folder.name} has no wheel of {package} {version} for this Python")
+
+
+def fingerprint_of(package: str) -> str:
+    """Return a hash of the names and contents of what a wheel is made of."""
+    whole = hashlib.sha256()
+    for file in sorted(sources_of(package)):
+        content = hashlib.sha256(file.read_bytes()).hexdigest()
+        whole.update(f"{content} {file.relative_to(ROOT)}\n".encode())
+    return whole.hexdigest()
 
 
 def sources_of(package: str) -> Iterator[Path]:
     """Yield the files that a wheel is made of."""
     for name in SOURCES:
         source = ROOT / "packages" / package / name
-        files = source.rglob("*") if source.is_dir() else [source]
-        yield from (file for file in files if file.is_file() and file.suffix not in MADE_BY_BUILDS)
+        for file in source.rglob("*") if source.is_dir() else [source]:
+            if file.is_file() and not (name == "src" and file.suffix in MADE_BY_BUILDS):
+                yield file

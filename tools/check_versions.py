@@ -60,6 +60,8 @@ def check_changelogs(root: Path, projects: dict[str, dict[str, Any]]) -> Iterato
     for name, project in projects.items():
         changelog = root / "packages" / name / "CHANGELOG.md"
         text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""
+        if re.search(r"^(<{7}|={7}|>{7})", text, re.MULTILINE):
+            yield f"{changelog.relative_to(root)}: has the marks of a merge that was not finished"
         dated = f"[{project['version']}] - YYYY-MM-DD"
         for heading in ("[Unreleased]", dated):
             pattern = re.escape(heading).replace("YYYY\\-MM\\-DD", r"\d{4}-\d\d-\d\d")

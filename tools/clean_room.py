@@ -168,7 +168,10 @@ def main(arguments: list[str] | None = None) -> int:
     lines = []
     with tempfile.TemporaryDirectory(prefix="clean-room-") as scratch:
         reports = chosen.reports or Path(scratch)
-        for minor, interpreter in find_pythons(chosen.python or MINORS).items():
+        pythons = find_pythons(chosen.python or MINORS)
+        if not pythons:
+            sys.exit("No Python to install the release for.")
+        for minor, interpreter in pythons.items():
             for name in chosen.room or ROOMS:
                 folder = Path(scratch, f"{name}-{minor}")
                 folder.mkdir()

@@ -21,7 +21,10 @@ def find_python(minor: str) -> Path | None:
     """Return the interpreter of a minor version, or None."""
     program = "import sys; print('%d.%d' % sys.version_info[:2])"
     for candidate in candidates(minor):
-        found = subprocess.run([candidate, "-c", program], capture_output=True, text=True)
+        try:
+            found = subprocess.run([candidate, "-c", program], capture_output=True, text=True)
+        except OSError:  # no program of this machine
+            continue
         if found.stdout.strip() == minor:  # not that of a shim without a Python behind it
             return candidate
     return None
@@ -34,7 +37,8 @@ def candidates(minor: str) -> Iterator[Path]:
         if found is not None:
             yield Path(found)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    yield from sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), reverse=True)
+    found = root.glob(f"versions/{minor}.*/bin/python{minor}")
+    yield from sorted(found, key=lambda path: int(path.parts[-3].split(".")[2]), reverse=True)
 
 
 def find_pythons(minors: list[str]) -> dict[str, Path]:

@@ -1,8 +1,7 @@
-"""Wheels in dist/ are installed instead of the tree if they are of the tree as it is."""
+"""Wheels in dist/ are installed instead of the tree if they were built from it as it is."""
 
-import os
+import json
 import sys
-import time
 
 import built_wheels
 import pytest
@@ -15,13 +14,15 @@ TAG = f"cp{sys.version_info.major}{sys.version_info.minor}"
 
 @pytest.fixture
 def dist(tmp_path):
-    """A function that puts empty wheels into a folder, an hour younger than everything."""
+    """A function that puts empty wheels into a folder, as if they were built from the tree."""
 
     def fill(*names):
         for name in names:
             (tmp_path / name).touch()
-            later = time.time() + 3600
-            os.utime(tmp_path / name, (later, later))
+        built_from = {
+            name: built_wheels.fingerprint_of(name) for name in ("tnt-launch", "tnt-comm")
+        }
+        (tmp_path / built_wheels.FINGERPRINTS).write_text(json.dumps(built_from))
         return tmp_path
 
     return fill
@@ -53,9 +54,45 @@ def test_without_a_wheel_that_fits_the_reason_is_said(dist, names):
         built_wheels.wheels_for_this_python(dist(*names), ["tnt-launch"])
 
 
-def test_a_wheel_that_is_older_than_a_source_is_not_taken(dist):
-    name = f"tnt_launch-{VERSION}-py3-none-any.whl"
-    folder = dist(name)
-    os.utime(folder / name, (0, 0))
-    with pytest.raises(LookupError, match="is older than the sources of tnt-launch"):
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """The sources of tnt-launch in a tree of their own."""
+    monkeypatch.setattr(built_wheels, "ROOT", tmp_path)
+    sources = tmp_path / "packages/tnt-launch/src/tnt_launch"
+    sources.mkdir(parents=True)
+    (sources / "numbers.py").write_text("ONE = 1")
+    (sources / "errors.py").write_text("")
+    return sources
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda sources: (sources / "numbers.py").write_text("ONE = 2"),
+        lambda sources: (sources / "errors.py").unlink(),
+        lambda sources: (sources / "numbers.py").rename(sources / "numerals.py"),
+        lambda sources: (sources / "new.py").touch(),
+    ],
+    ids=["edited", "removed", "renamed", "added"],
+)
+def test_a_wheel_of_other_sources_is_not_taken(package, dist, change):
+    folder = dist(f"tnt_launch-{VERSION}-py3-none-any.whl")
+    assert built_wheels.wheels_for_this_python(folder, ["tnt-launch"])
+    change(package)
+    with pytest.raises(LookupError, match="was built from other sources of tnt-launch"):
+        built_wheels.wheels_for_this_python(folder, ["tnt-launch"])
+
+
+def test_what_builds_and_imports_leave_behind_is_no_source(package):
+    before = built_wheels.fingerprint_of("tnt-launch")
+    (package / "__pycache__").mkdir()
+    (package / "__pycache__/numbers.cpython-311.pyc").touch()
+    (package / "libtnt.so").touch()
+    assert built_wheels.fingerprint_of("tnt-launch") == before
+
+
+def test_wheels_of_which_nothing_is_known_are_not_taken(dist):
+    folder = dist(f"tnt_launch-{VERSION}-py3-none-any.whl")
+    (folder / built_wheels.FINGERPRINTS).unlink()
+    with pytest.raises(LookupError, match="was built from other sources"):
         built_wheels.wheels_for_this_python(folder, ["tnt-launch"])

@@ -24,9 +24,7 @@ void check_version_of_library() {
   ::dladdr(reinterpret_cast<const void*>(&tnt_comm_version), &place);
   throw py::import_error("The Python module of tnt-comm " TNT_COMM_VERSION
                          " has found the library of tnt-comm " +
-                         version + " (" + place.dli_fname +
-                         "): install both anew, `pip install --force-reinstall --no-deps"
-                         " tnt-comm==" TNT_COMM_VERSION "`.");
+                         version + " (" + place.dli_fname + "): install tnt-comm anew.");
 }
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {

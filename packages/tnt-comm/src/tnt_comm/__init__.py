@@ -18,12 +18,17 @@ from importlib.metadata import version as _version
 try:
     from tnt_comm import _core as _core
 except ImportError as error:
-    if "undefined symbol" not in str(error):
-        raise
-    raise ImportError(
-        f"The Python module of tnt-comm has found the library of another version ({error}): "
-        "install both anew, `pip install --force-reinstall --no-deps tnt-comm`."
-    ) from None
+    if "undefined symbol" in str(error):
+        raise ImportError(
+            f"The Python module of tnt-comm has found the library of another version ({error}): "
+            "install tnt-comm anew."
+        ) from None
+    if "cannot import name '_core'" in str(error):
+        raise ImportError(
+            f"tnt-comm ({__path__[0]}) has no module for this Python: it was installed with another "
+            "one, or not completely. Install it with this Python."
+        ) from None
+    raise
 
 from tnt_comm import failure, timeline, ucx_wheel, whereabouts
 from tnt_comm.collectives import (

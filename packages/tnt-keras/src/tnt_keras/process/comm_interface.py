@@ -39,10 +39,8 @@ def _sentence(folder: str, version: int | None) -> str:
 
     there = metadata.distributions(name="tnt-comm", path=[os.path.dirname(folder)])
     own = metadata.distribution("tnt-keras")
-    [needed] = [line for line in own.requires or () if line.startswith("tnt-comm")]
     return (
         f"tnt-keras {own.version} needs version {NEEDED} of the C interface of tnt-comm, but "
         f"{' '.join(['tnt-comm', *(one.version for one in there)])} ({folder}) has version "
-        f'{version}: install versions that belong together, `pip install "tnt-keras=={own.version}"'
-        f' "{needed}"`.'
+        f"{version}: install all packages of Tarantella from one release."
     )

@@ -45,8 +45,8 @@ def test_another_number_is_told_with_what_to_install(tmp_path: pathlib.Path) -> 
     own = importlib.metadata.version("tnt-keras")
     begin = (
         f"ImportError: tnt-keras {own} needs version {NEEDED} of the C interface of tnt-comm, but "
-        f"tnt-comm 3.1.4 ({package}) has version {NEEDED + 1}: install versions that belong "
-        f'together, `pip install "tnt-keras=={own}" "tnt-comm'
+        f"tnt-comm 3.1.4 ({package}) has version {NEEDED + 1}: install all packages of "
+        "Tarantella from one release."
     )
     assert _import_beside(tmp_path)[-1].startswith(begin)
 
