@@ -65,9 +65,9 @@ nox.options.sessions = ["tests"]
 def install(session: nox.Session, packages: Iterable[str], *others: str) -> None:
     """Install packages of the tree and others from the index into the session's environment.
 
-    Wheels in dist/ are taken if they were built from the sources as they are. Else what builds the packages
-    comes first: they are built in this environment and not in one of their own, so that nothing
-    is fetched twice and CMake finds what it has compiled before.
+    Wheels in dist/ are taken if they were built from the sources as they are. Else what builds the
+    packages comes first: they are built in this environment and not in one of their own, so that
+    nothing is fetched twice and CMake finds what it has compiled before.
     """
     set_python_variables(session)
     names = list(packages)
@@ -134,7 +134,7 @@ def install_all(session: nox.Session, *others: str) -> None:
 
 @contextmanager
 def wheels_built_beside(session: nox.Session) -> Iterator[None]:
-    """Build wheels for this Python into dist/, unless those that lie there are of the tree as it is."""
+    """Build wheels for this Python into dist/, unless those there are of the tree as it is."""
     try:
         wheels_for_this_python(DIST, PACKAGES)
     except LookupError as reason:

@@ -24,9 +24,9 @@ import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from pathlib import Path
 
-from build_wheels import CONSTRAINTS
+from packaging.requirements import Requirement
 from pythons import MINORS, find_pythons
-from source_tree import ROOT, extra_of
+from source_tree import PACKAGES, ROOT, extra_of, local_closure
 
 COMPILER = re.compile(
     r"(.*-)?(cc|c\+\+|gcc|g\+\+|c[89]9|cpp|clang|clang\+\+|ld|as)(-[\d.]+)?"
@@ -61,10 +61,15 @@ class Room:
         subprocess.run(command, check=True, cwd=place, env=variables, timeout=DEADLINE_S)
 
     def install(self, *requirements: str) -> None:
-        """Install packages of the folder, of its very versions, and others from the index."""
+        """Install packages of the folder, without the index, and then what they need from there."""
         begin = time.monotonic()
-        options = [f"--find-links={self._dist}", f"--constraint={self._dist / CONSTRAINTS}"]
-        self.run("python", "-m", "pip", "install", "--quiet", *options, *requirements)
+        pip = ["-m", "pip", "install", "--quiet", f"--find-links={self._dist}"]
+        named = [Requirement(requirement).name for requirement in requirements]
+        own = {package for name in named if name in PACKAGES for package in local_closure(name)}
+        if own:
+            exact = [f"{name}=={PACKAGES[name]['project']['version']}" for name in sorted(own)]
+            self.run("python", *pip, "--no-index", "--no-deps", *exact)
+        self.run("python", *pip, *requirements)
         self._note(f"installed {' '.join(requirements)} in {time.monotonic() - begin:.0f} s")
 
     def test(self, package: str, *chosen: str) -> None:

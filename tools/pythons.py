@@ -37,8 +37,8 @@ def candidates(minor: str) -> Iterator[Path]:
         if found is not None:
             yield Path(found)
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    found = root.glob(f"versions/{minor}.*/bin/python{minor}")
-    yield from sorted(found, key=lambda path: int(path.parts[-3].split(".")[2]), reverse=True)
+    installed = root.glob(f"versions/{minor}.*/bin/python{minor}")
+    yield from sorted(installed, key=lambda path: int(path.parts[-3].split(".")[2]), reverse=True)
 
 
 def find_pythons(minors: list[str]) -> dict[str, Path]:

@@ -25,8 +25,8 @@ except ImportError as error:
         ) from None
     if "cannot import name '_core'" in str(error):
         raise ImportError(
-            f"tnt-comm ({__path__[0]}) has no module for this Python: it was installed with another "
-            "one, or not completely. Install it with this Python."
+            f"tnt-comm ({__path__[0]}) has no module for this Python: it was installed with "
+            "another one, or not completely. Install it with this Python."
         ) from None
     raise
 
