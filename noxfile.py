@@ -142,6 +142,8 @@ def wheels_built_beside(session: nox.Session) -> Iterator[None]:
     else:
         yield
         return
+    # TensorFlow's wheel, in which headers of Python are looked for if need be, is fetched once.
+    session.run("python", "tools/python_headers.py", f"build/wheels/headers{MINOR}", silent=True)
     options = [f"--python={MINOR}", f"--architecture={native_architecture()}"]
     log = Path(session.create_tmp(), "wheels.log")
     with log.open("wb") as output:

@@ -35,6 +35,15 @@ def compiler(language: str, architecture: str) -> list[str]:
     return [str(program), language, "-target", target, "-O3", "-s"]
 
 
+def write_program(folder: Path, tool: str) -> Path:
+    """Write a program that runs a tool of zig, for CMake, which wants one word; return its path."""
+    program = folder / tool
+    zig = Path(sysconfig.get_path("scripts"), "python-zig")
+    program.write_text(f'#!/bin/sh\nexec "{zig}" {tool} "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
 def cache_variables(cache: Path) -> dict[str, str]:
     """Return what tells zig where to keep what it compiles for itself: its C++ library."""
     return {"ZIG_GLOBAL_CACHE_DIR": str(cache), "ZIG_LOCAL_CACHE_DIR": str(cache)}
@@ -58,6 +67,8 @@ def write_toolchain(folder: Path, architecture: str, cache: Path) -> Path:
     settings = {
         "CMAKE_C_COMPILER": " ".join(compiler("cc", architecture)),
         "CMAKE_CXX_COMPILER": " ".join(compiler("c++", architecture)),
+        "CMAKE_AR": str(write_program(folder, "ar")),
+        "CMAKE_RANLIB": str(write_program(folder, "ranlib")),
         "CMAKE_TRY_COMPILE_CONFIGURATION": "Release",
         # What pybind11 would try, and is not used: its link-time optimization.
         "HAS_FLTO": "FALSE",
