@@ -63,7 +63,8 @@ class Room:
     def install(self, *requirements: str) -> None:
         """Install packages of the folder, without the index, and then what they need from there."""
         begin = time.monotonic()
-        pip = ["-m", "pip", "install", "--quiet", f"--find-links={self._dist}"]
+        # Python compiles what is imported; pip would compile all of TensorFlow, for a minute.
+        pip = ["-m", "pip", "install", "--quiet", "--no-compile", f"--find-links={self._dist}"]
         named = [Requirement(requirement).name for requirement in requirements]
         own = {package for name in named if name in PACKAGES for package in local_closure(name)}
         if own:
