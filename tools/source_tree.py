@@ -44,6 +44,12 @@ def needs_of(package: str) -> list[str]:
     return [*project.get("dependencies", []), *extras.get("tensorflow", [])]
 
 
+def build_requirements(packages: Iterable[str]) -> list[str]:
+    """Return what builds packages."""
+    tables = (PACKAGES[name]["build-system"] for name in packages)
+    return sorted({need for table in tables for need in table["requires"]})
+
+
 def local_closure(package: str) -> list[str]:
     """Return the package and every sibling it needs, dependencies first."""
     needs = []
