@@ -21,7 +21,7 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from built_wheels import FINGERPRINTS, fingerprint_of
+from built_wheels import FINGERPRINTS, fingerprint_of, read_fingerprints
 from packaging.utils import parse_wheel_filename
 from pythons import MINORS, find_pythons
 from source_tree import PACKAGES, ROOT, build_requirements, extends_python, is_compiled
@@ -53,10 +53,17 @@ def files_of(package: str, dist: Path) -> list[Path]:
     return [path for suffix in ("tar.gz", "whl") for path in dist.glob(f"{name}-*.{suffix}")]
 
 
+def remove_outdated(dist: Path, fingerprints: Mapping[str, str]) -> None:
+    """Remove what was built from other sources; wheels of other Pythons from these ones stay."""
+    built_from = read_fingerprints(dist)
+    for package, fingerprint in fingerprints.items():
+        if built_from.get(package) != fingerprint:
+            for old in files_of(package, dist):
+                old.unlink()
+
+
 def build_from_tree(package: str, dist: Path) -> Path:
     """Build the sdist, and from it the wheel if nothing is compiled; return the sdist."""
-    for old in files_of(package, dist):
-        old.unlink()
     build = [sys.executable, "-m", "build", "--no-isolation", f"--outdir={dist}"]
     run(*build, *(["--sdist"] if is_compiled(package) else []), ROOT / "packages" / package)
     [sdist] = dist.glob(f"{package.replace('-', '_')}-*.tar.gz")
@@ -150,8 +157,9 @@ def is_newer_than(wheel: Path, platform: str) -> bool:
     def glibc(tag: str) -> list[int]:
         return [int(number) for number in tag.split("_")[1:3]]
 
-    tags = (tag.platform for tag in parse_wheel_filename(wheel.name)[3])
-    return min(map(glibc, tags)) > glibc(platform)
+    tags = [tag.platform for tag in parse_wheel_filename(wheel.name)[3]]
+    # Older names, such as manylinux2014, stand beside that of their glibc.
+    return min(glibc(tag) for tag in tags if tag.startswith("manylinux_")) > glibc(platform)
 
 
 def write_fingerprints(dist: Path, fingerprints: Mapping[str, str]) -> None:
@@ -169,6 +177,7 @@ def write_constraints(dist: Path) -> None:
 def build_all(dist: Path, minors: list[str], architectures: Iterable[str]) -> None:
     """Build sdists and wheels of all packages into `dist`."""
     fingerprints = {package: fingerprint_of(package) for package in PACKAGES}
+    remove_outdated(dist, fingerprints)
     sdists = {package: build_from_tree(package, dist) for package in PACKAGES}
     pythons = [Environment(minor, python) for minor, python in find_pythons(minors).items()]
     write_constraints(dist)

@@ -23,13 +23,18 @@ def wheels_for_this_python(folder: Path, packages: Iterable[str]) -> dict[str, P
     Raises:
         LookupError: Says which package has none.
     """
-    file = folder / FINGERPRINTS
-    built_from = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    built_from = read_fingerprints(folder)
     wheels = {package: wheel_of(folder, package) for package in packages}
     for package in wheels:
         if built_from.get(package) != fingerprint_of(package):
             raise LookupError(f"{folder.name} was built from other sources of {package}")
     return wheels
+
+
+def read_fingerprints(folder: Path) -> dict[str, str]:
+    """Return the fingerprint of the sources that each package in a folder was built from."""
+    file = folder / FINGERPRINTS
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.is_file() else {}
 
 
 def wheel_of(folder: Path, package: str) -> Path:

@@ -6,7 +6,7 @@ import re
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CONTINUED = re.compile(r"\\\n")
-_CONSTANT = re.compile(r"^\s*#\s*define\s+(\w+)[ \t]+(\S.*)$", re.MULTILINE)
+_CONSTANT = re.compile(r"^\s*#\s*define\s+(\w+(?:\([^)]*\))?)[ \t]+(\S.*)$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
 _ENUM = re.compile(r"typedef enum \{(?P<words>.*)\} (?P<name>\w+)")
 _STRUCT = re.compile(r"typedef struct \{.*\} (?P<name>\w+)")
@@ -14,7 +14,7 @@ _FUNCTION = re.compile(r"(?P<name>\w+)\(")
 
 
 def declarations_of(header: str) -> dict[str, str]:
-    """Return constants, types, functions and the words of enums by their names."""
+    """Return constants, macros, types, functions and the words of enums by their names."""
     text = _CONTINUED.sub(" ", _COMMENT.sub(" ", header))
     found = {name: " ".join(value.split()) for name, value in _CONSTANT.findall(text)}
     text = _DIRECTIVE.sub("", text).replace('extern "C" {', "")

@@ -5,7 +5,9 @@
     python tools/check_public_interface.py --write      record what is there, for a release
 
 The record of a package is its `public_interface.toml`, of the version that was released last:
-Python names with their signatures, declarations of the C header, options, variables.
+Python names with their signatures, declarations of the C header, extras and commands, options,
+variables. If that was a candidate, the record of the last version that was none stays beside it, so
+that a chain of candidates hides nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from source_tree import read_toml
 
 COMMAND = "python tools/check_public_interface.py --write"
 RECORD = "public_interface.toml"
+LAST_FINAL = "public_interface_of_last_final.toml"  # while candidates follow it
 HEADERS = {"tnt-comm": "include/tnt/comm/tnt_comm.h"}
 C_VERSION = "TNT_COMM_ABI_VERSION"
 COMMANDS = {"tnt-launch": {"tarantella": "make_parser", "tarantella doctor": "make_doctor_parser"}}
@@ -40,12 +43,14 @@ words = {}
 for command, maker in json.load(sys.stdin).items():
     for action in getattr(options, maker)()._actions:  # argparse has no public list of them
         kind = "flag" if action.nargs == 0 else "with a value"
-        words |= {f"{command} {word}": kind for word in action.option_strings}
+        for word in action.option_strings:
+            words[f"{command} {word}"] = kind
+            words |= {f"{command} {word} {choice}": "word" for choice in action.choices or ()}
 print(json.dumps(words))
 """
 
 Interface = dict[str, dict[str, str]]
-"""Tables of names with what they are, by kind: `names`, `declarations`, `options`, `variables`."""
+"""Names with what they are, by kind: `names`, `declarations`, `installed`, `options`..."""
 
 
 class Package(NamedTuple):
@@ -54,13 +59,17 @@ class Package(NamedTuple):
     name: str
     folder: Path
     version: Version
+    installed: dict[str, str]  # extras and commands, which users name to pip and to a shell
 
 
 def packages_of(root: Path) -> Iterator[Package]:
     """Yield the packages of a tree."""
     for path in sorted(root.glob("packages/*/pyproject.toml")):
         project = read_toml(path)["project"]
-        yield Package(project["name"], path.parent, Version(project["version"]))
+        installed = {f"[{name}]": "extra" for name in project.get("optional-dependencies", ())}
+        installed |= dict.fromkeys(project.get("scripts", ()), "command")
+        version = Version(project["version"])
+        yield Package(project["name"], path.parent, version, dict(sorted(installed.items())))
 
 
 def interface_of(package: Package, root: Path) -> Interface:
@@ -69,6 +78,8 @@ def interface_of(package: Package, root: Path) -> Interface:
     if package.name in HEADERS:
         header = package.folder / HEADERS[package.name]
         found["declarations"] = declarations_of(header.read_text(encoding="utf-8"))
+    if package.installed:
+        found["installed"] = package.installed
     if package.name in COMMANDS:
         found["options"] = options_of(package)
     variables = variables_of(package.name, root / "environment.toml")
@@ -102,9 +113,8 @@ def variables_of(package: str, table: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def read_record(package: Package) -> tuple[Version, Interface] | None:
+def read_record(path: Path) -> tuple[Version, Interface] | None:
     """Return the version and the interface that are recorded, if any."""
-    path = package.folder / RECORD
     if not path.is_file():
         return None
     tables = read_toml(path)
@@ -112,7 +122,13 @@ def read_record(package: Package) -> tuple[Version, Interface] | None:
 
 
 def write_record(package: Package, interface: Interface) -> None:
-    """Record an interface."""
+    """Record an interface; a candidate leaves that of the last version that was none."""
+    record, last_final = package.folder / RECORD, package.folder / LAST_FINAL
+    before = read_record(record)
+    if not package.version.is_prerelease:
+        last_final.unlink(missing_ok=True)
+    elif before is not None and not before[0].is_prerelease:
+        record.rename(last_final)
     lines = [
         "# What programs may use of this package, as of the version released last. Written by",
         f"# {COMMAND}",
@@ -122,7 +138,7 @@ def write_record(package: Package, interface: Interface) -> None:
     for kind, table in interface.items():
         lines += ["", f"[{kind}]"]
         lines += [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in table.items()]
-    (package.folder / RECORD).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    record.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 def differences(before: Interface, now: Interface) -> list[Change]:
@@ -135,6 +151,8 @@ def violations_of(package: Package, before: tuple[Version, Interface], now: Inte
     """Return a sentence for each change for which the version has not moved enough."""
     version, recorded = before
     path = f"packages/{package.name}/pyproject.toml"
+    if package.version < version:
+        return [f"{package.name} {package.version} is older than {version}: raise it in {path}"]
     found = [
         f"{package.name}: {change.text}: raise {asked_for(version, change.breaks)} in {path}"
         for change in differences(recorded, now)
@@ -161,11 +179,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--released", action="store_true", help="ask for records of this tree")
     parser.add_argument("--write", action="store_true", help="record what is there")
     options = parser.parse_args(arguments)
-    sentences = []
+    sentences: list[str] = []
     for package in packages_of(options.root):
-        now, before = interface_of(package, options.root), read_record(package)
-        found = [] if before is None else violations_of(package, before, now)
-        sentences += found
+        now = interface_of(package, options.root)
+        last_final, before = (read_record(package.folder / name) for name in (LAST_FINAL, RECORD))
+        records = [record for record in (last_final, before) if record is not None]
+        found = [each for record in records for each in violations_of(package, record, now)]
+        sentences += dict.fromkeys(found)
         if before == (package.version, now) or found:
             continue
         if options.write:

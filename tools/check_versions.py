@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from datetime import date
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -57,11 +58,29 @@ def check_changelogs(root: Path, projects: dict[str, dict[str, Any]]) -> Iterato
         text = changelog.read_text(encoding="utf-8") if changelog.is_file() else ""
         if re.search(r"^(<{7}|={7}|>{7})", text, re.MULTILINE):
             yield f"{changelog.relative_to(root)}: has the marks of a merge that was not finished"
-        dated = f"[{project['version']}] - YYYY-MM-DD"
-        for heading in ("[Unreleased]", dated):
-            pattern = re.escape(heading).replace("YYYY\\-MM\\-DD", r"\d{4}-\d\d-\d\d")
-            if not re.search(rf"^## {pattern}$", text, re.MULTILINE):
-                yield f"{changelog.relative_to(root)}: no section `## {heading}`"
+        if not re.search(r"^## \[Unreleased\]$", text, re.MULTILINE):
+            yield f"{changelog.relative_to(root)}: no section `## [Unreleased]`"
+        version = re.escape(project["version"])
+        dates = re.findall(rf"^## \[{version}\] - (\S+)$", text, re.MULTILINE)
+        if not any(map(is_date, dates)):
+            heading = f"[{project['version']}] - YYYY-MM-DD"
+            yield f"{changelog.relative_to(root)}: no section `## {heading}`"
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a day of the calendar, as 2026-11-30 is."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def check_spelling(projects: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield one sentence for every version that tools would write in another way."""
+    for name, project in projects.items():
+        normal = str(Version(project["version"]))
+        if project["version"] != normal:
+            yield f"{name}: write the version {project['version']} as {normal}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -70,7 +89,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[1])
     root = parser.parse_args(arguments).root
     projects = read_projects(root)
-    violations = [*check_ranges(projects), *check_changelogs(root, projects)]
+    violations = [
+        *check_spelling(projects),
+        *check_ranges(projects),
+        *check_changelogs(root, projects),
+    ]
     for violation in violations:
         print(violation)
     return 1 if violations else 0

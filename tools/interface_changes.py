@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from packaging.version import Version
+
+_SIGNATURE = re.compile(r"((?:async |classmethod |staticmethod )*)(\(.*\))")
 
 
 class Change(NamedTuple):
@@ -43,9 +46,10 @@ def changes(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Chang
 
 def new_arguments(before: str, now: str) -> list[str]:
     """Return which arguments a signature has more, none if a call of before may mean another."""
-    if not (before.startswith("(") and now.startswith("(")):
+    was, is_now = _SIGNATURE.fullmatch(before), _SIGNATURE.fullmatch(now)
+    if was is None or is_now is None or was[1] != is_now[1]:
         return []
-    old, new = _arguments(before), _arguments(now)
+    old, new = _arguments(was[2]), _arguments(is_now[2])
     (old_places, old_keywords), (new_places, new_keywords) = _defaults(old), _defaults(new)
     by_place = list(old_places.items()) == list(new_places.items())[: len(old_places)]
     more = [name for name in [*new_places, *new_keywords] if name not in old_places | old_keywords]

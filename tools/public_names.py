@@ -24,6 +24,9 @@ ALSO_PUBLIC = (
 SPECIAL = ("__call__", "__init__", "__new__")
 """Methods whose signatures are public though nobody writes their names."""
 
+HOW_CALLED = ("async", "classmethod", "staticmethod")
+"""What is not among the parameters of a function and counts for its callers."""
+
 
 def names_of(package: str, folder: Path) -> dict[str, str]:
     """Return signatures, or kinds, by public names of the package in a folder of sources."""
@@ -135,7 +138,8 @@ def exports_of(module: Any) -> list[str]:
 
 
 def signature_of(function: Any) -> str:
-    """Return the parameters with their defaults, as Python writes them."""
+    """Return the parameters with their defaults, as Python writes them, behind how it is called."""
+    how = "".join(f"{label} " for label in HOW_CALLED if label in function.labels)
     words, kinds = [], griffe.ParameterKind
     parameters = list(function.parameters)
     for index, one in enumerate(parameters):
@@ -148,4 +152,4 @@ def signature_of(function: Any) -> str:
         words.append(f"{stars}{one.name}{default}")
         if one.kind is kinds.positional_only and following is not one.kind:
             words.append("/")
-    return f"({', '.join(words)})"
+    return f"{how}({', '.join(words)})"

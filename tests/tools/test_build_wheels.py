@@ -15,6 +15,7 @@ from source_tree import PACKAGES
         ("manylinux_2_26_x86_64.manylinux_2_27_x86_64", False),
         ("manylinux_2_34_x86_64", True),
         ("manylinux_2_5_x86_64", False),
+        ("manylinux_2_17_x86_64.manylinux2014_x86_64", False),
     ],
 )
 def test_a_wheel_that_needs_a_later_glibc_is_seen(platforms, is_newer):
@@ -34,3 +35,13 @@ def test_files_of_earlier_versions_are_those_of_the_package_alone(tmp_path):
     for name in (*of_package, "tnt_data-0.1.0.tar.gz", "constraints.txt"):
         (tmp_path / name).touch()
     assert [path.name for path in build_wheels.files_of("tnt-comm", tmp_path)] == of_package
+
+
+def test_wheels_of_other_pythons_stay_unless_the_sources_have_changed(tmp_path):
+    other = tmp_path / "tnt_comm-1.0.0-cp310-cp310-manylinux_2_28_x86_64.whl"
+    other.touch()
+    build_wheels.write_fingerprints(tmp_path, {"tnt-comm": "1"})
+    build_wheels.remove_outdated(tmp_path, {"tnt-comm": "1"})
+    assert other.exists()
+    build_wheels.remove_outdated(tmp_path, {"tnt-comm": "2"})
+    assert not other.exists()

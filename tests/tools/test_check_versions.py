@@ -89,6 +89,7 @@ def test_requirements_outside_the_tree_are_left_alone(tree):
         ("## [0.1.0] - 2026-11-29\n", "[Unreleased]"),
         ("## [Unreleased]\n", "[0.1.0] - YYYY-MM-DD"),
         ("## [Unreleased]\n## [0.1.0]\n", "[0.1.0] - YYYY-MM-DD"),
+        ("## [Unreleased]\n## [0.1.0] - 2026-02-30\n", "[0.1.0] - YYYY-MM-DD"),
         ("## [Unreleased]\n## [0.1.0rc1] - 2026-11-29\n", "[0.1.0] - YYYY-MM-DD"),
     ],
 )
@@ -96,4 +97,13 @@ def test_a_changelog_without_a_section_is_named(tree, capsys, changelog, missing
     root = tree("tnt-data", "0.1.0", changelog=changelog)
     assert check_versions.main([str(root)]) == 1
     expected = f"packages/tnt-data/CHANGELOG.md: no section `## {missing}`\n"
+    assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize("version", ["1.0.0-rc1", "1.0.0.RC1", "v1.0.0rc1"])
+def test_a_version_is_written_as_all_tools_write_it(tree, capsys, version):
+    changelog = f"## [Unreleased]\n## [{version}] - 2026-11-29\n"
+    root = tree("tnt-data", version, changelog=changelog)
+    assert check_versions.main([str(root)]) == 1
+    expected = f"tnt-data: write the version {version} as 1.0.0rc1\n"
     assert capsys.readouterr().out == expected

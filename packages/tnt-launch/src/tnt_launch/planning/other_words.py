@@ -48,8 +48,12 @@ _WORDS = {
     "--interface NAME": "--network-interface --network-interfaces -iface",
     "--timeout SECONDS": "--start-timeout",
     "--log-level DEBUG": "--verbose -v",
-    "nothing, every step gives the serial result": "--probe",
-    "nothing, it is not needed": "--rdzv-backend --rdzv-id --rdzv-conf --standalone --tee "
+}
+
+# Why a word can be left out, and words of which that is true.
+_NEEDLESS = {
+    "every step gives the serial result": "--probe",
+    "tarantella does without": "--rdzv-backend --rdzv-id --rdzv-conf --standalone --tee "
     "--redirects --monitor-interval --start-method --role --mpi --gloo --mca -mca --pmixmca "
     "--oversubscribe --allow-run-as-root -genvall -envall --multi-gpu --same-network "
     "--dynamo-backend --kill-on-bad-exit -K --unbuffered -u --launcher --force-multi "
@@ -63,9 +67,13 @@ def advice_for_other_words(arguments: Sequence[str]) -> str:
         if argument.endswith(".py"):  # what follows is the script's
             break
         word = argument.partition("=")[0]
+        spellings = {word, word.replace("_", "-")}
         for instead, words in _WORDS.items():
-            if {word, word.replace("_", "-")} & {*words.split()}:
+            if spellings & {*words.split()}:
                 return f"{word} is not an option of tarantella. Type {instead}."
+        for reason, words in _NEEDLESS.items():
+            if spellings & {*words.split()}:
+                return f"{word} is not an option of tarantella. Leave it out: {reason}."
     return ""
 
 

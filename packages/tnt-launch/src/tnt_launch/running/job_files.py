@@ -211,9 +211,8 @@ def note_end_of_rank(job_id: str, rank: int, how: str) -> None:
     # A rank that waits for others to join the job looks for it, so that it need not wait for a rank
     # that will never come. The file appears with its whole content.
     path = SHARED_MEMORY / f"tnt-{job_id}-ended-{rank}"
-    # Hosts may share the folder: an agent that has ended removes notes, and not what others write.
-    part = path.with_name(f"tnt-{job_id}-part-{rank}-{os.getpid()}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    # Hosts may share the folder, where an agent that has ended removes what is named after the job.
+    descriptor, part = tempfile.mkstemp(prefix=f".tnt-{job_id}-", dir=SHARED_MEMORY)
     # A text may hold bytes of a file's name that are not text.
     with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(how)

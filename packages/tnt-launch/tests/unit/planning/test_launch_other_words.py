@@ -7,7 +7,7 @@ import pytest
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.options import make_parser
-from tnt_launch.planning.other_words import _WORDS
+from tnt_launch.planning.other_words import _NEEDLESS, _WORDS
 
 
 def spec_of(*arguments):
@@ -61,8 +61,6 @@ def test_an_interpreter_that_is_given_counts():
         ("-c 4 a.py", "-x TNT_NUM_THREADS=N"),
         ("--master_addr a --nnodes 2 a.py", "--rendezvous HOST:PORT"),
         ("-hostfile hosts a.py", "--hostfile PATH"),
-        ("--mca btl tcp a.py", "nothing, it is not needed"),
-        ("--probe off a.py", "nothing, every step gives the serial result."),
         ("--num_machines 2 a.py", "--nnodes N, with --node-rank and --rendezvous"),
         ("--fusion-threshold-mb 2 a.py", "--fusion-threshold KB"),
         ("-m train --epochs 3", "tarantella [options] -- python -m MODULE."),
@@ -91,9 +89,27 @@ def test_an_option_of_another_launcher_is_told_with_what_to_type(words, instead)
     assert str(error.value).startswith(f"{word} is not an option of tarantella. Type {instead}")
 
 
-@pytest.mark.parametrize("word", [word for words in _WORDS.values() for word in words.split()])
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--mca btl tcp a.py", "tarantella does without."),
+        ("--probe off a.py", "every step gives the serial result."),
+    ],
+)
+def test_an_option_that_is_not_needed_is_to_be_left_out(words, reason):
+    word = words.split()[0]
+    with pytest.raises(LaunchError) as error:
+        spec_of(*words.split())
+    expected = f"{word} is not an option of tarantella. Leave it out: {reason}"
+    assert str(error.value).startswith(expected)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [word for words in (*_WORDS.values(), *_NEEDLESS.values()) for word in words.split()],
+)
 def test_no_word_of_another_launcher_is_taken_for_something_else(word):
-    with pytest.raises(LaunchError, match=f"^{word} is not an option of tarantella. Type "):
+    with pytest.raises(LaunchError, match=f"^{word} is not an option of tarantella. (Type|Leave) "):
         spec_of(word, "2", "a.py")
 
 

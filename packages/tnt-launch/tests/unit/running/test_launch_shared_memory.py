@@ -2,6 +2,7 @@
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -23,17 +24,28 @@ def test_the_note_says_how_a_rank_has_ended_to_this_user_alone(folder):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_the_note_appears_with_its_whole_content(folder, monkeypatch):
-    rename, content = os.rename, []
-    monkeypatch.setattr(os, "rename", lambda a, b: (content.append(a.read_text()), rename(a, b)))
+@pytest.fixture
+def before_it_appears(monkeypatch):
+    """A function that lets something happen when a note is written and has not appeared yet."""
+    rename = os.rename
+
+    def set_action(action):
+        monkeypatch.setattr(os, "rename", lambda part, path: (action(part), rename(part, path)))
+
+    return set_action
+
+
+def test_the_note_appears_with_its_whole_content(folder, before_it_appears):
+    content = []
+    before_it_appears(lambda part: content.append(Path(part).read_text()))
     note_end_of_rank("job0", 0, "killed by SIGKILL")
     assert content == ["killed by SIGKILL"]
 
 
-def test_a_note_of_somebody_else_is_not_written_to(folder):
-    (folder / f"tnt-job0-part-3-{os.getpid()}").write_text("theirs")
-    with pytest.raises(FileExistsError):
-        note_end_of_rank("job0", 3, "exit code 0")
+def test_the_agent_of_a_host_that_shares_the_folder_may_end_meanwhile(folder, before_it_appears):
+    before_it_appears(lambda part: remove_files_of_job("job0"))
+    note_end_of_rank("job0", 9, "exit code 0")
+    assert [path.name for path in folder.iterdir()] == ["tnt-job0-ended-9"]
 
 
 def test_notes_and_remains_of_this_job_alone_are_removed(folder):
