@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from tnt_comm.start.rendezvous import Loss, Rendezvous, last_words
 
 _GRACE_S = 3.0  # in which the main thread may come to its end by itself
+_GRACE_IF_WOKEN_S = 30.0  # the same where it will, however busy the host is
 _LAST_WORDS_S = 2.0
 _FAILURE = 1  # exit code
 
@@ -66,11 +67,13 @@ class JoinWatch:
         self._loss = self._rendezvous.watch(lambda: self._has_joined)
         if self._loss is None or self._is_over.is_set():
             return
+        grace_s = _GRACE_S
         if self._is_joining:
             _thread.interrupt_main()
+            grace_s = _GRACE_IF_WOKEN_S
         elif self._loss.is_orderly:
             return
-        if not self._is_over.wait(_GRACE_S) and not self._has_joined:
+        if not self._is_over.wait(grace_s) and not self._has_joined:
             self._end_process(self._loss)
 
     def _end_process(self, loss: Loss) -> None:
