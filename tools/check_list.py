@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from changed import EVERYTHING, can_break, parts_of
+from clean_room import ROOMS
 from python_headers import MINOR
 from run_checks import Check
 from source_tree import (
@@ -20,13 +21,6 @@ from source_tree import (
 
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 DIST = ROOT / "dist"  # the packages as they are installed
-ROOMS = {
-    "tnt-comm": ["tnt-comm"],
-    "tnt-launch": ["tnt-launch"],
-    "tnt-keras": ["tnt-data", "tnt-keras"],
-    "tarantella": ["tarantella", "tnt-keras"],
-}
-"""Rooms of tools/clean_room.py, with the packages whose unit tests are run there."""
 
 
 class Suites(NamedTuple):
@@ -118,13 +112,14 @@ def clean_rooms(run: Run) -> tuple[list[Check], list[str]]:
     command = ["python", "tools/clean_room.py", str(DIST), f"--python={MINOR}"]
     checks: list[Check] = []
     skipped: list[str] = []
-    for room, packages in reversed(ROOMS.items()):
-        folders = [f"packages/{package}/tests/unit" for package in packages]
-        if any(can_break(run.changed, folder) for folder in folders):
-            one = [*command, f"--room={room}", f"--reports={run.reports}"]
+    for room, use in ROOMS.items():
+        folders = {package: f"packages/{package}/tests/unit" for package in use.tested}
+        kept = [package for package in use.tested if can_break(run.changed, folders[package])]
+        skipped += [skipped_line(folders[each]) for each in use.tested if each not in kept]
+        if kept:
+            tests = [f"--test={package}" for package in kept]
+            one = [*command, f"--room={room}", *tests, f"--reports={run.reports}"]
             checks.append(Check(f"clean room of {room}", [one], 3600))
-        else:
-            skipped += map(skipped_line, folders)
     return checks, skipped
 
 

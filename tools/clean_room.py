@@ -21,8 +21,9 @@ import tarfile
 import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.requirements import Requirement
 from pythons import MINORS, find_pythons
@@ -32,7 +33,6 @@ COMPILER = re.compile(
     r"(.*-)?(cc|c\+\+|gcc|g\+\+|c[89]9|cpp|clang|clang\+\+|ld|as)(-[\d.]+)?"
     r"|cmake|make|ninja|python-zig|zig"
 )
-PARTITIONS = "tests/unit/partition"  # as long as all other units of tnt-keras
 DEADLINE_S = 5400  # of a command, of which the longest takes ten minutes
 SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
 
@@ -40,10 +40,11 @@ SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s te
 class Room:
     """An environment of one Python in a folder that holds nothing else."""
 
-    def __init__(self, folder: Path, interpreter: Path, dist: Path, reports: Path) -> None:
+    def __init__(self, folder: Path, interpreter: Path, chosen: argparse.Namespace) -> None:
         self._folder = folder
-        self._dist = dist
-        self._reports = reports
+        self._dist = chosen.dist.resolve()
+        self._reports = chosen.reports.resolve()
+        self._tested = chosen.test or PACKAGES
         self._scripts = folder / "environment/bin"
         self._programs = link_programs(folder / "programs")
         create = [sys.executable, "-m", "virtualenv", "--quiet", f"--python={interpreter}"]
@@ -73,8 +74,14 @@ class Room:
         self.run("python", *pip, *requirements)
         self._note(f"installed {' '.join(requirements)} in {time.monotonic() - begin:.0f} s")
 
-    def test(self, package: str, *chosen: str) -> None:
-        """Run the unit tests that the sdist of a package holds, or those that are chosen."""
+    def remove_packages(self) -> None:
+        """Remove all packages of the folder, and leave what they needed."""
+        self.run("python", "-m", "pip", "uninstall", "--quiet", "--yes", *PACKAGES)
+
+    def test(self, package: str) -> None:
+        """Run the unit tests that the sdist of a package holds, if they are wanted."""
+        if package not in self._tested:
+            return
         [sdist] = self._dist.glob(f"{package.replace('-', '_')}-*.tar.gz")
         with tarfile.open(sdist) as archive:
             archive.extractall(self._folder, filter="data")
@@ -82,7 +89,7 @@ class Room:
         group = f"--group={unpacked / 'pyproject.toml'}:test"
         self.run("python", "-m", "pip", "install", "--quiet", group)
         report = self._reports / f"{self._folder.name}_{package}.xml"
-        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", *(chosen or ["tests/unit"])]
+        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", "tests/unit"]
         self.run("python", "-m", *pytest, cwd=unpacked)
         self._note(f"{package}: {number_of_tests(report)} unit tests passed")
 
@@ -104,6 +111,13 @@ class Room:
         self.results.append(line)
 
 
+class Use(NamedTuple):
+    """What is done in a room, and the packages whose unit tests are run there."""
+
+    do: Callable[[Room], None]
+    tested: Sequence[str]
+
+
 def use_comm(room: Room) -> None:
     """Install collectives beside numpy alone."""
     room.install("tnt-comm")
@@ -116,30 +130,25 @@ def use_launch(room: Room) -> None:
     room.test("tnt-launch")
 
 
-def use_layers_of_tensorflow(room: Room) -> None:
-    """Install one upon the other, in one environment, since TensorFlow is large."""
-    room.install(f"tnt-data{extra_of('tnt-data')}")
-    room.test("tnt-data")
-    room.install(f"tnt-keras{extra_of('tnt-keras')}")
-    room.test("tnt-keras", "tests/unit", f"--ignore={PARTITIONS}")
-
-
-def use_tarantella(room: Room) -> None:
-    """Install what a user does, and then with what several hosts need."""
+def use_tensorflow(room: Room) -> None:
+    """Install what a user does, what several hosts need, and then one layer upon the other."""
     room.install("tarantella")
     room.train()
     room.test("tarantella")
     room.install("tarantella[cluster]")
     room.examine()
-    room.test("tnt-keras", PARTITIONS)  # here, so that rooms take equally long
+    room.remove_packages()  # but not TensorFlow, which is large
+    for layer in ("tnt-data", "tnt-keras"):
+        room.install(f"{layer}{extra_of(layer)}")
+        room.test(layer)
 
 
-ROOMS: dict[str, Callable[[Room], None]] = {
-    "tnt-comm": use_comm,
-    "tnt-launch": use_launch,
-    "tnt-keras": use_layers_of_tensorflow,
-    "tarantella": use_tarantella,
+ROOMS = {
+    "tarantella": Use(use_tensorflow, ["tarantella", "tnt-data", "tnt-keras"]),
+    "tnt-comm": Use(use_comm, ["tnt-comm"]),
+    "tnt-launch": Use(use_launch, ["tnt-launch"]),
 }
+"""What is done by the name of the room, the longest first."""
 
 
 def link_programs(folder: Path) -> Path:
@@ -169,11 +178,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("dist", type=Path, help="folder that tools/build_wheels.py has filled")
     parser.add_argument("--python", action="append", choices=MINORS, help="minor version")
     parser.add_argument("--room", action="append", choices=ROOMS)
+    parser.add_argument("--test", action="append", choices=PACKAGES, help="unit tests of this one")
     parser.add_argument("--reports", type=Path, help="folder for JUnit files")
     chosen = parser.parse_args(arguments)
     lines = []
     with tempfile.TemporaryDirectory(prefix="clean-room-") as scratch:
-        reports = chosen.reports or Path(scratch)
+        chosen.reports = chosen.reports or Path(scratch)
         pythons = find_pythons(chosen.python or MINORS)
         if not pythons:
             sys.exit("No Python to install the release for.")
@@ -181,8 +191,8 @@ def main(arguments: list[str] | None = None) -> int:
             for name in chosen.room or ROOMS:
                 folder = Path(scratch, f"{name}-{minor}")
                 folder.mkdir()
-                room = Room(folder, interpreter, chosen.dist.resolve(), reports.resolve())
-                ROOMS[name](room)
+                room = Room(folder, interpreter, chosen)
+                ROOMS[name].do(room)
                 lines += [f"Python {minor}  {line}" for line in room.results]
                 shutil.rmtree(folder)
     print(*lines, sep="\n")

@@ -19,8 +19,8 @@ def titles_and_folders(*parts):
     checks, _ = check_list.checks_of(ALL._replace(changed=parts))
     pytests = [command for each in checks for command in each.commands if "pytest" in command]
     places = {word for command in pytests for word in command if re.match(r"[a-z]+/|models", word)}
-    rooms = {word for each in checks for command in each.commands for word in command}
-    in_rooms = {n for r, names in check_list.ROOMS.items() if f"--room={r}" in rooms for n in names}
+    words = {word for each in checks for command in each.commands for word in command}
+    in_rooms = {name for name in PACKAGES if f"--test={name}" in words}
     places |= {f"packages/{name}/tests/unit" for name in in_rooms}
     return {check.title for check in checks}, {"/".join(each.split("/")[:4]) for each in places}
 
@@ -59,8 +59,7 @@ def test_a_changed_package_runs_its_tests_and_those_of_packages_that_need_it():
 def test_the_launcher_is_needed_by_none_but_the_package_of_all():
     _, folders = titles_and_folders("tnt-launch")
     of_packages = {folder.split("/")[1] for folder in folders if folder.startswith("packages/")}
-    # The room of tarantella has some tests of tnt-keras as well.
-    assert of_packages == {"tnt-launch", "tarantella", "tnt-keras"}
+    assert of_packages == {"tnt-launch", "tarantella"}
 
 
 def test_changed_pages_run_what_looks_at_pages():
