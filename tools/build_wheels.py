@@ -35,6 +35,7 @@ from zig_compiler import (
 
 SCRATCH = ROOT / "build/wheels"
 CONSTRAINTS = "constraints.txt"
+COMPILED = {".so", ".o", ".a", ".pyc"}
 PLATFORM = f"manylinux_{GLIBC.replace('.', '_')}"
 # The process has it already: TensorFlow loads our library, and finds its own by its rpath.
 OF_TENSORFLOW = "libtensorflow_framework.so.2"
@@ -67,7 +68,17 @@ def build_from_tree(package: str, dist: Path) -> Path:
     build = [sys.executable, "-m", "build", "--no-isolation", f"--outdir={dist}"]
     run(*build, *(["--sdist"] if is_compiled(package) else []), ROOT / "packages" / package)
     [sdist] = dist.glob(f"{package.replace('-', '_')}-*.tar.gz")
+    compiled = compiled_files(sdist)
+    if compiled:
+        sys.exit(f"{sdist.name} has compiled files, such as {compiled[0]}: exclude them")
     return sdist
+
+
+def compiled_files(sdist: Path) -> list[str]:
+    """Return what an sdist holds of builds that were made in the tree."""
+    with tarfile.open(sdist) as archive:
+        names = archive.getnames()
+    return [name for name in names if Path(name).suffix in COMPILED or "/build/" in name]
 
 
 def unpack(sdist: Path) -> Path:

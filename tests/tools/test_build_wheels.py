@@ -1,5 +1,6 @@
 """A release's wheels say truly what they run on, and pip is told their very versions."""
 
+import tarfile
 from pathlib import Path
 
 import build_wheels
@@ -45,3 +46,12 @@ def test_wheels_of_other_pythons_stay_unless_the_sources_have_changed(tmp_path):
     assert other.exists()
     build_wheels.remove_outdated(tmp_path, {"tnt-comm": "2"})
     assert not other.exists()
+
+
+def test_what_builds_in_the_tree_have_left_is_found_in_an_sdist(tmp_path):
+    sdist = tmp_path / "tnt_comm-1.0.0.tar.gz"
+    left = ["tnt_comm-1.0.0/build/editable/CMakeCache.txt", "tnt_comm-1.0.0/src/tnt_comm/_core.so"]
+    with tarfile.open(sdist, "w:gz") as archive:
+        for name in (*left, "tnt_comm-1.0.0/cpp/base/error.cpp"):
+            archive.addfile(tarfile.TarInfo(name))
+    assert build_wheels.compiled_files(sdist) == left
