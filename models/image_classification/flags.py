@@ -13,6 +13,7 @@ from models.image_classification.architectures import (
 )
 from models.shared.training_flags import (
     Switch,
+    TrainerParser,
     add_output_flags,
     add_training_flags,
     check_training_flags,
@@ -51,7 +52,7 @@ def parse_arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     Args:
         argv: By default those of the program.
     """
-    parser = argparse.ArgumentParser(
+    parser = TrainerParser(
         prog="train_imagenet_main.py",
         description="Train a classifier of images, on one process or on all ranks of a job.",
         allow_abbrev=False,

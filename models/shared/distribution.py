@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 
-class ParallelMethods(enum.Enum):
-    """What `--distribute` may be.
+class ParallelMethods(str, enum.Enum):
+    """What `--distribute` may be; equal to the word.
 
     Attributes:
         TNT: Tarantella, on as many ranks as the launcher has started.

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from models.shared.distribution import ParallelMethods
 from models.shared.training_flags import (
     Switch,
+    TrainerParser,
     add_training_flags,
     check_training_flags,
     make_folders_for_results,
@@ -121,3 +123,27 @@ def test_folders_for_results_are_made_or_refused_before_the_training(tmp_path):
         make(step_history=tmp_path)
     with pytest.raises(SystemExit, match=r"--profile_dir=.* cannot be made or written into"):
         make(profile_dir=tmp_path / "file/profile")
+
+
+def test_a_wrong_flag_is_told_in_one_line(capsys):
+    parser = TrainerParser(prog="train.py")
+    add_training_flags(parser)
+    with pytest.raises(SystemExit) as ending:
+        parser.parse_args(["--distribute=all"])
+    assert ending.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("train.py: error: argument --distribute: invalid choice: 'all'")
+    assert line.endswith("`--help` lists all flags.")
+
+
+def test_tensorboard_is_missed_before_the_training(parser, capsys, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(SystemExit):
+        check_training_flags(
+            parser, parser.parse_args(["--enable_tensorboard", "--model_dir=/tmp/model"])
+        )
+    assert "`pip install tensorboard`" in capsys.readouterr().err
+
+
+def test_the_word_of_a_flag_is_the_method(parser):
+    assert parser.parse_args(["--distribute=none"]).distribute == ParallelMethods.NONE

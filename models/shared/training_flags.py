@@ -7,15 +7,24 @@ seconds that TensorFlow takes to load.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from models.shared.distribution import ParallelMethods
 
 _TRUE = ("1", "true", "t", "yes", "y")
 _FALSE = ("0", "false", "f", "no", "n")
+
+
+class TrainerParser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence, since trainers have up to seventy lines of flags."""
+
+    def error(self, message: str) -> NoReturn:
+        """End the program with exit status 2."""
+        self.exit(2, f"{self.prog}: error: {message}. `--help` lists all flags.\n")
 
 
 class Switch(argparse.Action):
@@ -165,6 +174,8 @@ def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Na
     for name in ("resume", "enable_tensorboard"):
         if getattr(arguments, name) and arguments.model_dir is None:
             parser.error(f"--{name} needs a folder: add --model_dir=FOLDER")
+    if arguments.enable_tensorboard and importlib.util.find_spec("tensorboard") is None:
+        parser.error("--enable_tensorboard writes by tensorboard: `pip install tensorboard`")
 
 
 def make_folders_for_results(arguments: argparse.Namespace) -> None:

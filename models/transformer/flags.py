@@ -16,6 +16,7 @@ from pathlib import Path
 
 from models.shared.training_flags import (
     Switch,
+    TrainerParser,
     add_output_flags,
     add_training_flags,
     non_negative_float,
@@ -73,7 +74,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     Args:
         argv: Without the name of the program; by default those of the process.
     """
-    parser = argparse.ArgumentParser(
+    parser = TrainerParser(
         prog="transformer_tnt.py",
         description="Train a Transformer to translate, on any number of ranks.",
         allow_abbrev=False,
