@@ -174,6 +174,11 @@ def check_training_flags(parser: argparse.ArgumentParser, arguments: argparse.Na
     for name in ("resume", "enable_tensorboard"):
         if getattr(arguments, name) and arguments.model_dir is None:
             parser.error(f"--{name} needs a folder: add --model_dir=FOLDER")
+    check_tensorboard(parser, arguments)
+
+
+def check_tensorboard(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+    """End the program if TensorBoard is wanted and missing. Local."""
     if arguments.enable_tensorboard and importlib.util.find_spec("tensorboard") is None:
         parser.error("--enable_tensorboard writes by tensorboard: `pip install tensorboard`")
 

@@ -19,6 +19,7 @@ from models.shared.training_flags import (
     TrainerParser,
     add_output_flags,
     add_training_flags,
+    check_tensorboard,
     non_negative_float,
     non_negative_int,
     path,
@@ -326,6 +327,7 @@ def _check(parser: argparse.ArgumentParser, flags: argparse.Namespace) -> None:
     flags.log_dir = flags.model_dir or DEFAULT_LOG_FOLDER
     if flags.resume and flags.model_dir is None:
         parser.error("--resume needs a folder: add --model_dir=FOLDER")
+    check_tensorboard(parser, flags)
     if flags.vocab_size is not None and flags.vocab_size < SMALLEST_VOCABULARY:
         parser.error(
             f"--vocab_size must be at least {SMALLEST_VOCABULARY}: padding, end and one subword. "
