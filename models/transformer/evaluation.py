@@ -10,7 +10,7 @@ import numpy as np
 
 from models.shared.distribution import Distribution
 from models.transformer.bleu import compute_bleu
-from models.transformer.translation import translate
+from models.transformer.translation import Decode, translate
 from models.transformer.vocabulary import Vocabulary
 
 
@@ -50,29 +50,28 @@ class BleuEvaluation:
 
     def score(self) -> dict[str, float]:
         """Return `bleu_uncased` and `bleu_cased`, from 0 to 100, on every rank. Collective."""
-        if self._shared:
-            return compute_bleu(self.translate_together(), self._references)
-        return self._distribution.from_master(
-            lambda: compute_bleu(self.translate_alone(), self._references)
-        )
+        translations = self._translate_together() if self._shared else self._translate_on_master()
+        return compute_bleu(translations, self._references)
 
-    def translate_together(self) -> list[str]:
-        """Return all translations on every rank; each has made some of them. Collective."""
+    def _translate_together(self) -> list[str]:
         return self._translate(
+            self._decode,
             rank=self._distribution.rank,
             num_ranks=self._distribution.size,
             gather=self._distribution.gather,
         )
 
-    def translate_alone(self) -> list[str]:
-        """Return all translations, made by this rank. Local."""
-        return self._translate()
+    def _translate_on_master(self) -> list[str]:
+        # Others get the result of each batch: nobody waits as long as a whole text takes.
+        return self._translate(
+            lambda inputs: self._distribution.from_master(lambda: self._decode(inputs))
+        )
 
-    def _translate(self, **shares: Any) -> list[str]:
+    def _translate(self, decode: Decode, **shares: Any) -> list[str]:
         return translate(
             self._sources,
             self._vocabulary,
-            self._decode,
+            decode,
             batch_size=self._batch_size,
             max_length=self._padded_length,
             **shares,
