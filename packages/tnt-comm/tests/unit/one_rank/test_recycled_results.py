@@ -163,9 +163,8 @@ def test_memory_that_nobody_uses_is_returned() -> None:
 def python(code: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TNT_")}
     code = "import os, numpy as np, tnt_comm\nfrom tnt_comm import _core\n" + code
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, timeout=110, capture_output=True, text=True
-    )
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code]  # 3.12's of a fork
+    done = subprocess.run(command, env=environment, timeout=110, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
