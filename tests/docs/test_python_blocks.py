@@ -57,6 +57,7 @@ GIVEN = {
     "docs/howto/use_callbacks.md": f"import time\n{TRAINED_MODEL}",
     "docs/howto/use_the_whole_batch.md": IMPORTS,
     "docs/howto/write_a_train_step.md": IMPORTS,
+    "docs/index.md": f"{IMPORTS}images, labels = np.ones((128, 64)), np.zeros(128)",
     "docs/tutorials/quick_start.md": PLAIN_MODEL,
     "models/transformer/DATA.md": TRANSLATION,
     "packages/tarantella/README.md": PLAIN_MODEL,

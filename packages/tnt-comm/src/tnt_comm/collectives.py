@@ -22,7 +22,10 @@ _allreduce_plain = _first_allreduce
 
 
 def barrier(timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
-    """Call `Group.barrier` of all ranks. Collective."""
+    """Wait until all ranks have called it. Collective.
+
+    It is `Group.barrier` of the group of all ranks, which describes the arguments.
+    """
     Group().barrier(timeout_s, label=label, caller=caller)
 
 
@@ -34,7 +37,10 @@ def allreduce(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.allreduce` of all ranks. Collective."""
+    """Combine the arrays of all ranks element by element. Collective.
+
+    It is `Group.allreduce` of the group of all ranks, which describes the arguments.
+    """
     # The short way for arrays that need no checks: nanoseconds matter here. Keyword-only
     # parameters would take them, since their defaults are looked up in each call.
     if timeout_s is None:
@@ -53,7 +59,10 @@ def broadcast(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.broadcast` of all ranks. Collective."""
+    """Give all ranks the array of `root`. Collective.
+
+    It is `Group.broadcast` of the group of all ranks, which describes the arguments.
+    """
     return Group().broadcast(array, root, out=out, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -64,7 +73,10 @@ def allgather(
     label: str = "",
     caller: str = "",
 ) -> list[Array]:
-    """Call `Group.allgather` of all ranks. Collective."""
+    """Give all ranks the arrays of all, in rank order. Collective.
+
+    It is `Group.allgather` of the group of all ranks, which describes the arguments.
+    """
     return Group().allgather(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -76,7 +88,10 @@ def reduce_scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.reduce_scatter` of all ranks. Collective."""
+    """Give each rank its part of what `allreduce` of the arrays gives. Collective.
+
+    It is `Group.reduce_scatter` of the group of all ranks, which describes the arguments.
+    """
     return Group().reduce_scatter(array, op, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -87,7 +102,10 @@ def alltoall(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.alltoall` of all ranks. Collective."""
+    """Give each rank its part of the arrays of all. Collective.
+
+    It is `Group.alltoall` of the group of all ranks, which describes the arguments.
+    """
     return Group().alltoall(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -99,7 +117,10 @@ def gather(
     label: str = "",
     caller: str = "",
 ) -> list[Array] | None:
-    """Call `Group.gather` of all ranks. Collective."""
+    """Give `root` the arrays of all, in rank order, and the others None. Collective.
+
+    It is `Group.gather` of the group of all ranks, which describes the arguments.
+    """
     return Group().gather(array, root, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -111,5 +132,8 @@ def scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.scatter` of all ranks. Collective."""
+    """Give each rank its part of the array of `root`. Collective.
+
+    It is `Group.scatter` of the group of all ranks, which describes the arguments.
+    """
     return Group().scatter(array, root, timeout_s=timeout_s, label=label, caller=caller)
