@@ -22,10 +22,7 @@ _allreduce_plain = _first_allreduce
 
 
 def barrier(timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
-    """Wait until all ranks have called it. Collective.
-
-    It is `Group.barrier` of the group of all ranks, which describes the arguments.
-    """
+    """Wait until all ranks have called it, by `Group.barrier`. Collective."""
     Group().barrier(timeout_s, label=label, caller=caller)
 
 
@@ -37,10 +34,7 @@ def allreduce(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Combine the arrays of all ranks element by element. Collective.
-
-    It is `Group.allreduce` of the group of all ranks, which describes the arguments.
-    """
+    """Combine the arrays of all ranks element by element, by `Group.allreduce`. Collective."""
     # The short way for arrays that need no checks: nanoseconds matter here. Keyword-only
     # parameters would take them, since their defaults are looked up in each call.
     if timeout_s is None:
@@ -59,10 +53,7 @@ def broadcast(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Give all ranks the array of `root`. Collective.
-
-    It is `Group.broadcast` of the group of all ranks, which describes the arguments.
-    """
+    """Give all ranks the array of `root`, by `Group.broadcast`. Collective."""
     return Group().broadcast(array, root, out=out, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -73,10 +64,7 @@ def allgather(
     label: str = "",
     caller: str = "",
 ) -> list[Array]:
-    """Give all ranks the arrays of all, in rank order. Collective.
-
-    It is `Group.allgather` of the group of all ranks, which describes the arguments.
-    """
+    """Give all ranks the arrays of all, in rank order, by `Group.allgather`. Collective."""
     return Group().allgather(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -88,10 +76,7 @@ def reduce_scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Give each rank its part of what `allreduce` of the arrays gives. Collective.
-
-    It is `Group.reduce_scatter` of the group of all ranks, which describes the arguments.
-    """
+    """Give each rank its part of the combined arrays, by `Group.reduce_scatter`. Collective."""
     return Group().reduce_scatter(array, op, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -102,10 +87,7 @@ def alltoall(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Give each rank its part of the arrays of all. Collective.
-
-    It is `Group.alltoall` of the group of all ranks, which describes the arguments.
-    """
+    """Give each rank its part of the arrays of all, by `Group.alltoall`. Collective."""
     return Group().alltoall(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -117,10 +99,7 @@ def gather(
     label: str = "",
     caller: str = "",
 ) -> list[Array] | None:
-    """Give `root` the arrays of all, in rank order, and the others None. Collective.
-
-    It is `Group.gather` of the group of all ranks, which describes the arguments.
-    """
+    """Give `root` the arrays of all, in rank order, by `Group.gather`. Collective."""
     return Group().gather(array, root, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -132,8 +111,5 @@ def scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Give each rank its part of the array of `root`. Collective.
-
-    It is `Group.scatter` of the group of all ranks, which describes the arguments.
-    """
+    """Give each rank its part of the array of `root`, by `Group.scatter`. Collective."""
     return Group().scatter(array, root, timeout_s=timeout_s, label=label, caller=caller)
