@@ -34,22 +34,21 @@ default_role = "py:obj"  # single backticks in docstrings are code, and links wh
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 # Keras documents the hundreds of members that its own classes bring.
-methods = {
-    name: value
+methods_of_model = [
+    name
     for of_class in tarantella.Model.__mro__
     if of_class.__module__.startswith("tnt_keras.")
     for name, value in vars(of_class).items()
     if not name.startswith("_") and (isinstance(value, classmethod) or inspect.isfunction(value))
-}
-autosummary_context = {"methods_of_model": ", ".join(methods)}
+]
+autosummary_context = {"methods_of_model": ", ".join(methods_of_model)}
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True  # otherwise the fields of a named tuple are described twice
 maximum_signature_line_length = 60  # longer ones have a line for each parameter
 python_display_short_literal_types = True
 
-copybutton_prompt_text = r"\$ |>>> |\.\.\. "
+copybutton_prompt_text = r"\$ |>>> |\.\.\. "  # not copied, nor is the output below
 copybutton_prompt_is_regexp = True
-copybutton_only_copy_prompt_lines = False
 
 pygments_dark_style = "github-dark"
 html_theme = "furo"
