@@ -29,9 +29,9 @@ import tarantella as tnt
 """
 PLAIN_MODEL = f"""{IMPORTS}
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+samples = (np.ones((12, 4), "float32"), np.zeros((12, 2), "float32"))
 """
 TRAINED_MODEL = f"""{PLAIN_MODEL}
-samples = (np.ones((12, 4), "float32"), np.zeros((12, 2), "float32"))
 training_data = tf.data.Dataset.from_tensor_slices(samples).batch(6)
 model = tnt.Model(model)
 model.compile(optimizer="adam", loss="mse")
@@ -57,6 +57,7 @@ GIVEN = {
     "docs/howto/use_callbacks.md": f"import time\n{TRAINED_MODEL}",
     "docs/howto/use_the_whole_batch.md": IMPORTS,
     "docs/howto/write_a_train_step.md": IMPORTS,
+    "docs/index.md": f"{PLAIN_MODEL}x, y, build_model = *samples, lambda: model",
     "docs/tutorials/quick_start.md": PLAIN_MODEL,
     "models/transformer/DATA.md": TRANSLATION,
     "packages/tarantella/README.md": PLAIN_MODEL,

@@ -22,7 +22,7 @@ _allreduce_plain = _first_allreduce
 
 
 def barrier(timeout_s: float | None = None, *, label: str = "", caller: str = "") -> None:
-    """Call `Group.barrier` of all ranks. Collective."""
+    """Wait until all ranks have called it, by `Group.barrier`. Collective."""
     Group().barrier(timeout_s, label=label, caller=caller)
 
 
@@ -34,7 +34,7 @@ def allreduce(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.allreduce` of all ranks. Collective."""
+    """Combine the arrays of all ranks element by element, by `Group.allreduce`. Collective."""
     # The short way for arrays that need no checks: nanoseconds matter here. Keyword-only
     # parameters would take them, since their defaults are looked up in each call.
     if timeout_s is None:
@@ -53,7 +53,7 @@ def broadcast(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.broadcast` of all ranks. Collective."""
+    """Give all ranks the array of `root`, by `Group.broadcast`. Collective."""
     return Group().broadcast(array, root, out=out, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -64,7 +64,7 @@ def allgather(
     label: str = "",
     caller: str = "",
 ) -> list[Array]:
-    """Call `Group.allgather` of all ranks. Collective."""
+    """Give all ranks the arrays of all, in rank order, by `Group.allgather`. Collective."""
     return Group().allgather(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -76,7 +76,7 @@ def reduce_scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.reduce_scatter` of all ranks. Collective."""
+    """Give each rank its part of the combined arrays, by `Group.reduce_scatter`. Collective."""
     return Group().reduce_scatter(array, op, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -87,7 +87,7 @@ def alltoall(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.alltoall` of all ranks. Collective."""
+    """Give each rank its part of the arrays of all, by `Group.alltoall`. Collective."""
     return Group().alltoall(array, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -99,7 +99,7 @@ def gather(
     label: str = "",
     caller: str = "",
 ) -> list[Array] | None:
-    """Call `Group.gather` of all ranks. Collective."""
+    """Give `root` the arrays of all, in rank order, by `Group.gather`. Collective."""
     return Group().gather(array, root, timeout_s=timeout_s, label=label, caller=caller)
 
 
@@ -111,5 +111,5 @@ def scatter(
     label: str = "",
     caller: str = "",
 ) -> Array:
-    """Call `Group.scatter` of all ranks. Collective."""
+    """Give each rank its part of the array of `root`, by `Group.scatter`. Collective."""
     return Group().scatter(array, root, timeout_s=timeout_s, label=label, caller=caller)

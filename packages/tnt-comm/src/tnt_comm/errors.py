@@ -7,9 +7,13 @@
 
 
 class CommError(RuntimeError):
-    """Communication, or a creation by several ranks, failed."""
+    """Communication, or a creation by several ranks, failed.
 
-    # The rank whose end, error or other call this is a consequence of, if it is known.
+    Attributes:
+        cause_rank: The rank whose end, error or other call this is a consequence of, if it is
+            known.
+    """
+
     cause_rank: int | None = None
 
 

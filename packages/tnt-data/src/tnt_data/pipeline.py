@@ -62,7 +62,7 @@ class Pipeline:
 
     @property
     def is_batched(self) -> bool:
-        """Whether the elements are batches: a transformation makes them, or else shapes say so."""
+        """Whether the elements are batches, by a transformation that makes them, or by shapes."""
         return self._batching.is_batched
 
     @property

@@ -61,7 +61,7 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """What elements look like: those of the dataset itself, with some of the rows."""
+        """What elements look like, which are those of the dataset itself, with some of the rows."""
         spec = self._dataset.element_spec
         return spec.data if isinstance(spec, tnt_data.MicroBatch) else spec
 
