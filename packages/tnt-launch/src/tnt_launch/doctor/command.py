@@ -45,7 +45,7 @@ _NO_MODULE = "No module named"
 
 def read_doctor_options(arguments: Sequence[str]) -> LaunchSpec:
     """Turn the arguments of `tarantella doctor` into a spec; reads the host file. Local."""
-    options = make_doctor_parser().parse_args(list(arguments))
+    options = make_doctor_parser().parse(arguments)
     hosts, ssh = hosts_of(options)
     spec = LaunchSpec(
         program=("-m", _HOST),

@@ -17,6 +17,7 @@ from tnt_launch.planning.hosts import (
     read_hostfile,
     read_user_file,
 )
+from tnt_launch.planning.options import Parser
 from tnt_launch.planning.other_words import advice_for_other_words, split_interpreter
 from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
 from tnt_launch.planning.variables import ALL_NAMES
@@ -69,13 +70,13 @@ def parse_env_file(
             yield name, environment[name]
 
 
-def parse_arguments(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
+def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     """Parse options up to the script; everything behind `--` is left alone. Pure."""
     # `subcommand` becomes one of `SUBCOMMANDS`, with its arguments in `program`, or empty.
     has_separator = "--" in arguments
     position = arguments.index("--") if has_separator else len(arguments)
     try:
-        options = parser.parse_args(arguments[:position])
+        options = parser.parse(arguments[:position])
     except LaunchError as error:
         told = advice_for_other_words(arguments[:position])
         raise LaunchError(f"{told} See {parser.prog} --help.") if told else error from None

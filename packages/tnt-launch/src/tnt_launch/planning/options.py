@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from tnt_launch.errors import LaunchError
@@ -34,12 +34,26 @@ _T = TypeVar("_T")
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are those of the launcher: one line, exit code 2."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(add_help=False, allow_abbrev=False, **settings)
+        text = "show this help message and exit"
+        self.add_argument("-h", "--help", action="store_true", help=text)
+
     def error(self, message: str) -> NoReturn:
         """Raise a LaunchError instead of printing the usage."""
         raise LaunchError(f"{message}. See {self.prog} --help.")
 
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Return the options, or show the help and end the program."""
+        # Not as soon as -h is read: Python 3.13 takes the h of -hostfile for it.
+        options = self.parse_args(arguments)
+        if options.help:
+            self.print_help()
+            self.exit()
+        return options
 
-def make_parser() -> argparse.ArgumentParser:
+
+def make_parser() -> Parser:
     """Build the parser of all options; the script and its arguments stay in `program`. Pure."""
     parser = Parser(
         prog="tarantella",
@@ -48,7 +62,6 @@ def make_parser() -> argparse.ArgumentParser:
         "watch them, end them together.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument("program", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
     titles = [*_GROUPS, *(option.group for option in OPTIONS.values())]
@@ -61,13 +74,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def make_doctor_parser() -> argparse.ArgumentParser:
+def make_doctor_parser() -> Parser:
     """Build the parser of the options of `tarantella doctor`. Pure."""
     parser = Parser(
         prog="tarantella doctor",
         description="Check this host, or the hosts of a job and the network between them: a line "
         "for each check, and what to do about each problem. The exit code is 1 if there is one.",
-        allow_abbrev=False,
     )
     _add_number_of_ranks(
         parser, "ranks that a job is to have on each host; tests run with as many (default: 2)"

@@ -329,7 +329,7 @@ def test_help_shows_every_option_and_loads_nothing_that_is_slow():
         check=True,
     )
     assert done.stdout.splitlines()[-1] == "loaded []"
-    for option in ("-n N", "--no-gpus", "--npernode", "-x KEY=VALUE", "--dry-run", "examples:"):
+    for option in ("-np N", "--no-gpus", "--npernode", "-x KEY=VALUE", "--dry-run", "examples:"):
         assert option in done.stdout
 
 
