@@ -4,9 +4,9 @@
 //
 // Servers take one thing at a time, in the order of arrival: the progress thread of each rank, the
 // cards of each host in each direction, the memory of each host, and the link between each rank's
-// device and its host. A message costs its sender, then both cards, then the latency, then its
-// receiver. What moves bytes through the memory of a host occupies that as well, and ends when both
-// have ended.
+// device and its host. A message costs its sender, then both cards, with the latency between them,
+// then its receiver. What moves bytes through the memory of a host occupies that as well, and ends
+// when both have ended. Nothing is reserved before its time comes.
 //
 // Hosts that all do the same at the same time are simulated once: what the host sends to others, it
 // gets. That is so if all ranks are ready at the same times, which they are here, and if the
@@ -14,9 +14,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exchange.hpp"
@@ -43,12 +45,31 @@ struct Server {
   }
 };
 
+/// What the progress thread of a rank does in one go.
+enum class Work : std::uint8_t {
+  send,     // a message
+  receive,  // a message
+  combine,  // what a step has got
+  gather,   // the block from all ranks of the host, and sum it
+  scatter,  // the sum to all ranks of the host
+};
+
+struct Task {
+  Work work = Work::send;
+  int bucket = 0;
+  int block = 0;
+  std::size_t step = 0;
+  std::size_t num_bytes = 0;
+  int member = 0;  // to which a message goes
+};
+
 enum class Kind : std::uint8_t {
   ready,    // the gradients of a bucket, on the device
   posted,   // the bucket is in memory from which it is sent
-  advance,  // a block can go on
-  arrival,  // of a message
-  summed,   // by the whole host
+  landing,  // the first byte of a message is at the card of its receiver
+  arrival,  // the last one is in memory
+  worked,   // the task is done
+  summed,   // the bucket, by the whole host
 };
 
 struct Event {
@@ -56,10 +77,7 @@ struct Event {
   std::uint64_t order = 0;  // of events at the same time
   Kind kind = Kind::ready;
   int rank = 0;
-  int bucket = 0;
-  int block = 0;
-  std::uint32_t step = 0;
-  std::size_t num_bytes = 0;
+  Task task = {};
 
   bool operator<(const Event& other) const {  // the queue has the largest in front
     return time != other.time ? time > other.time : order > other.order;
@@ -71,7 +89,10 @@ struct BlockRun {
   std::shared_ptr<const Exchange> exchange;
   std::size_t num_bytes = 0;
   std::size_t step = 0;
-  bool is_sent = false;
+  bool is_sent = false;  // or about to be
+  std::size_t num_sent = 0;
+  bool is_combining = false;
+  bool is_combined = false;
   std::vector<std::uint16_t> arrived;  // messages of each step
 };
 
@@ -82,7 +103,9 @@ struct BucketRun {
 };
 
 struct Rank {
-  Server thread;
+  std::deque<Task> tasks;
+  bool is_working = false;
+  double thread_busy = 0;
   Server up;
   Server down;
   Server packing;
@@ -91,8 +114,7 @@ struct Rank {
   int num_unposted = 0;
   int next_serial = 0;
   bool is_serial_busy = false;
-  double all_posted = 0;
-  std::vector<std::pair<double, int>> held;  // summed before all buckets were posted
+  std::vector<int> held;  // buckets, summed before all were posted
   double end = 0;
 };
 
@@ -208,40 +230,90 @@ class Replay {
         ready = std::max(ready, job_.ready[id]);
       }
       for (int rank = 0; rank < static_cast<int>(ranks_.size()); ++rank) {
-        push({.time = ready, .kind = Kind::ready, .rank = rank, .bucket = bucket});
+        push(ready, Kind::ready, rank, {.bucket = bucket});
         ++at(ranks_, rank).num_unposted;
       }
     }
   }
 
-  void push(Event event) {
-    event.order = num_events_++;
-    queue_.push(event);
+  void push(double time, Kind kind, int rank, const Task& task) {
+    queue_.push({time, num_events_++, kind, rank, task});
   }
 
   void handle(const Event& event) {
-    switch (event.kind) {
+    const auto& [time, order, kind, rank, task] = event;
+    switch (kind) {
       case Kind::ready:
-        return on_ready(event);
+        return on_ready(rank, task.bucket, time);
       case Kind::posted:
-        return on_posted(event);
-      case Kind::advance:
-        return advance(event.rank, event.bucket, event.block, event.time);
+        return on_posted(rank, task.bucket, time);
+      case Kind::landing:
+        return on_landing(rank, task, time);
       case Kind::arrival:
-        return on_arrival(event);
+        at(ranks_, rank).tasks.push_back(task);
+        return work_on(rank, time);
+      case Kind::worked:
+        at(ranks_, rank).is_working = false;
+        on_worked(rank, task, time);
+        return work_on(rank, time);
       case Kind::summed:
-        return on_summed(event.rank, event.bucket, event.time);
+        return on_summed(rank, task.bucket, time);
     }
   }
 
-  // Work of the progress thread that moves so many bytes through the memory of its host.
-  double work(int rank, double time, double cost, double traffic) {
-    Server& thread = at(ranks_, rank).thread;
-    const double begin = std::max(time, thread.free);
-    const double moved = move(rank, begin, traffic);
-    thread.take(time, cost);
-    thread.free = std::max(thread.free, moved);
-    return thread.free;
+  // Begins the next task, unless there is one under way.
+  void work_on(int rank_index, double time) {
+    Rank& rank = at(ranks_, rank_index);
+    if (rank.is_working || rank.tasks.empty()) return;
+    const Task task = rank.tasks.front();
+    rank.tasks.pop_front();
+    rank.is_working = true;
+    const auto [cost, traffic] = price_of(task);
+    const double end = std::max(time + cost, move(rank_index, time, traffic));
+    rank.thread_busy += end - time;
+    push(end, Kind::worked, rank_index, task);
+  }
+
+  // Time of the thread, and bytes that are read and written. The card reads or writes the bytes of
+  // a message; where the thread copies them, that reads and writes as well.
+  std::pair<double, double> price_of(const Task& task) const {
+    const auto num_bytes = static_cast<double>(task.num_bytes);
+    const double copied = costs_.message_gap > 0 ? 4 * num_bytes : num_bytes;
+    switch (task.work) {
+      case Work::send:
+        return {costs_.send + num_bytes * costs_.message_gap, copied};
+      case Work::receive:
+        return {costs_.receive + num_bytes * costs_.message_gap, copied};
+      case Work::combine:
+        return {num_bytes * costs_.combine_gap, 3 * num_bytes};
+      case Work::gather:
+        return {num_bytes * costs_.combine_gap * (per_host() - 1), num_bytes * (per_host() + 2)};
+      case Work::scatter:
+        return {num_bytes * costs_.write_gap * per_host(), num_bytes * (1 + 2 * per_host())};
+    }
+    return {};
+  }
+
+  void on_worked(int rank, const Task& task, double time) {
+    switch (task.work) {
+      case Work::send:
+        return on_sent(rank, task, time);
+      case Work::receive: {
+        BlockRun& run = at(run_of(rank, task.bucket).blocks, task.block);
+        run.arrived.resize(run.exchange->num_steps());
+        ++run.arrived[task.step];
+        // Whether it has begun here: another rank may be ahead.
+        if (run.is_sent) advance(rank, task.bucket, task.block, time);
+        return;
+      }
+      case Work::combine:
+        at(run_of(rank, task.bucket).blocks, task.block).is_combined = true;
+        return advance(rank, task.bucket, task.block, time);
+      case Work::gather:
+        return advance(rank, task.bucket, task.block, time);
+      case Work::scatter:
+        return end_block(rank, task.bucket, time);
+    }
   }
 
   double move(int rank, double time, double traffic) {
@@ -249,18 +321,14 @@ class Replay {
   }
 
   // Up from the device, then into the bucket.
-  void on_ready(const Event& event) {
-    Rank& rank = at(ranks_, event.rank);
-    const auto num_bytes = static_cast<double>(bytes_of(event.bucket));
-    double time = event.time;
+  void on_ready(int rank_index, int bucket, double time) {
+    Rank& rank = at(ranks_, rank_index);
+    const auto num_bytes = static_cast<double>(bytes_of(bucket));
     if (costs_.up_gap > 0) {
-      const double moved = move(event.rank, time, num_bytes);
+      const double moved = move(rank_index, time, num_bytes);
       time = std::max(moved, rank.up.take(time, num_bytes * costs_.up_gap));
     }
-    push({.time = pack(event.rank, time, num_bytes),
-          .kind = Kind::posted,
-          .rank = event.rank,
-          .bucket = event.bucket});
+    push(pack(rank_index, time, num_bytes), Kind::posted, rank_index, {.bucket = bucket});
   }
 
   double pack(int rank, double time, double num_bytes) {
@@ -268,17 +336,16 @@ class Replay {
     return std::max(moved, at(ranks_, rank).packing.take(time, num_bytes * costs_.pack_gap));
   }
 
-  void on_posted(const Event& event) {
-    Rank& rank = at(ranks_, event.rank);
-    run_of(event.rank, event.bucket).is_posted = true;
+  void on_posted(int rank_index, int bucket, double time) {
+    Rank& rank = at(ranks_, rank_index);
+    run_of(rank_index, bucket).is_posted = true;
     if (--rank.num_unposted == 0) {
-      rank.all_posted = event.time;
-      for (const auto& [time, bucket] : rank.held) hand_out(event.rank, bucket, event.time);
+      for (const int held : rank.held) hand_out(rank_index, held, time);
     }
     if (job_.is_serial != 0) {
-      begin_next(event.rank, event.time);
+      begin_next(rank_index, time);
     } else {
-      begin(event.rank, event.bucket, event.time);
+      begin(rank_index, bucket, time);
     }
   }
 
@@ -301,9 +368,12 @@ class Replay {
     const int first = rank / per_host() * per_host();
     for (int local = first; local < first + per_host(); ++local) {
       for (int block = 0; block < num_blocks(local, bucket); ++block) {
-        const double end = sum_on_host(local, bucket, block, time);
-        push({.time = end, .kind = Kind::advance, .rank = local, .bucket = bucket, .block = block});
+        const std::size_t num_bytes = at(run_of(local, bucket).blocks, block).num_bytes;
+        at(ranks_, local)
+            .tasks.push_back(
+                {.work = Work::gather, .bucket = bucket, .block = block, .num_bytes = num_bytes});
       }
+      work_on(local, time);
     }
   }
 
@@ -311,72 +381,72 @@ class Replay {
     return static_cast<int>(run_of(rank, bucket).blocks.size());
   }
 
-  // Reads the block of all ranks of the host, writes one sum.
-  double sum_on_host(int rank, int bucket, int block, double time) {
-    const auto num_bytes = static_cast<double>(at(run_of(rank, bucket).blocks, block).num_bytes);
-    const double cost = num_bytes * costs_.combine_gap * (per_host() - 1);
-    return work(rank, time, cost, num_bytes * (per_host() + 2));
-  }
-
-  // Reads one sum, writes it to all ranks of the host.
-  double write_on_host(int rank, std::size_t block_bytes, double time) {
-    const auto num_bytes = static_cast<double>(block_bytes);
-    const double cost = num_bytes * costs_.write_gap * per_host();
-    return work(rank, time, cost, num_bytes * (1 + 2 * per_host()));
-  }
-
-  void on_arrival(const Event& event) {
-    const auto num_bytes = static_cast<double>(event.num_bytes);
-    const double end = work(event.rank, event.time, costs_.receive + num_bytes * costs_.message_gap,
-                            message_traffic(num_bytes));
-    BlockRun& run = at(run_of(event.rank, event.bucket).blocks, event.block);
-    run.arrived.resize(run.exchange->num_steps());
-    ++run.arrived[event.step];
-    // Whether it has begun here: another rank may be ahead.
-    if (run.is_sent) advance(event.rank, event.bucket, event.block, end);
-  }
-
-  // The card reads or writes the memory; where the thread copies, that reads and writes as well.
-  double message_traffic(double num_bytes) const {
-    return costs_.message_gap > 0 ? 4 * num_bytes : num_bytes;
-  }
-
-  // Goes on with a block that has begun, until it waits for messages or is done.
+  // Goes on with a block that has begun, until it waits for messages or for the thread. What
+  // follows from a task is done next.
   void advance(int rank, int bucket, int block, double time) {
     BlockRun& run = at(run_of(rank, bucket).blocks, block);
+    std::deque<Task>& tasks = at(ranks_, rank).tasks;
+    Task next{.bucket = bucket, .block = block, .step = run.step};
     run.arrived.resize(run.exchange->num_steps());
     while (run.step < run.exchange->num_steps()) {
       const Step& step = run.exchange->step(run.step, scratch_);
+      next.step = run.step;
       if (!run.is_sent) {
         run.is_sent = true;
-        for (const Step::Send& message : step.sends) {
-          send(rank, bucket, block, message, static_cast<std::uint32_t>(run.step), time);
+        next.work = Work::send;
+        for (auto message = step.sends.rbegin(); message != step.sends.rend(); ++message) {
+          next.num_bytes = message->num_bytes;
+          next.member = message->member;
+          tasks.push_front(next);
         }
+        return work_on(rank, time);
       }
+      if (run.num_sent < step.sends.size()) return;
       if (run.arrived[run.step] < step.num_arrivals) return;
-      if (step.combined_bytes > 0) {
-        const auto num_bytes = static_cast<double>(step.combined_bytes);
-        time = work(rank, time, num_bytes * costs_.combine_gap, 3 * num_bytes);
+      if (step.combined_bytes > 0 && !run.is_combined) {
+        if (run.is_combining) return;
+        run.is_combining = true;
+        next.work = Work::combine;
+        next.num_bytes = step.combined_bytes;
+        tasks.push_front(next);
+        return work_on(rank, time);
       }
       ++run.step;
-      run.is_sent = false;
+      run.num_sent = 0;
+      run.is_sent = run.is_combining = run.is_combined = false;
     }
-    finish_block(rank, bucket, block, time);
+    if (!is_hierarchical_) return end_block(rank, bucket, time);
+    next.work = Work::scatter;
+    next.num_bytes = run.num_bytes;
+    tasks.push_front(next);
+    work_on(rank, time);
   }
 
-  void send(int rank, int bucket, int block, const Step::Send& message, std::uint32_t step,
-            double time) {
-    const auto num_bytes = static_cast<double>(message.num_bytes);
-    const double sent =
-        work(rank, time, costs_.send + num_bytes * costs_.message_gap, message_traffic(num_bytes));
+  // On the wire, or to a rank of this host without it.
+  void on_sent(int rank, const Task& task, double time) {
+    const int to = receiver(rank, task.member);
+    const bool is_local = rank / per_host() == to / per_host();
+    const auto num_bytes = static_cast<double>(task.num_bytes);
+    Task arriving = task;
+    arriving.work = Work::receive;
     ++num_messages_;
-    push({.time = on_wire(rank, message, sent),
-          .kind = Kind::arrival,
-          .rank = simulated(receiver(rank, message.member)),
-          .bucket = bucket,
-          .block = block,
-          .step = step,
-          .num_bytes = message.num_bytes});
+    if (is_local && job_.is_card_loopback == 0) {
+      const double sent = at(ranks_, rank).local_path.take(time, num_bytes * costs_.local_gap);
+      push(sent + costs_.local_latency, Kind::arrival, simulated(to), arriving);
+    } else {
+      const double length = num_bytes * costs_.gap;
+      const double begin = host_of(rank).sending.take(time, length) - length;
+      push(begin + costs_.latency, Kind::landing, simulated(to), arriving);
+      if (!is_local) card_bytes_ += num_bytes;
+    }
+    BlockRun& run = at(run_of(rank, task.bucket).blocks, task.block);
+    ++run.num_sent;
+    advance(rank, task.bucket, task.block, time);
+  }
+
+  void on_landing(int rank, const Task& task, double time) {
+    const double length = static_cast<double>(task.num_bytes) * costs_.gap;
+    push(host_of(rank).receiving.take(time, length), Kind::arrival, rank, task);
   }
 
   // The rank, of all, that a member stands for.
@@ -385,33 +455,14 @@ class Replay {
   }
   int simulated(int rank) const { return is_folded_ ? rank % per_host() : rank; }
 
-  // When a message arrives.
-  double on_wire(int rank, const Step::Send& message, double time) {
-    const int to = receiver(rank, message.member);
-    const bool is_local = rank / per_host() == to / per_host();
-    const auto num_bytes = static_cast<double>(message.num_bytes);
-    if (is_local && job_.is_card_loopback == 0) {
-      Server& path = at(ranks_, rank).local_path;
-      return path.take(time, num_bytes * costs_.local_gap) + costs_.local_latency;
-    }
-    const double length = num_bytes * costs_.gap;
-    const double first_byte = host_of(rank).sending.take(time, length) - length + costs_.latency;
-    if (!is_local) card_bytes_ += num_bytes;
-    return host_of(simulated(to)).receiving.take(first_byte, length);
-  }
-
-  void finish_block(int rank, int bucket, int block, double time) {
+  void end_block(int rank, int bucket, double time) {
     BucketRun& run = run_of(rank, bucket);
-    if (is_hierarchical_) time = write_on_host(rank, at(run.blocks, block).num_bytes, time);
     if (++run.num_done < run.blocks.size()) return;
-    if (!is_hierarchical_) {
-      push({.time = time, .kind = Kind::summed, .rank = rank, .bucket = bucket});
-      return;
-    }
+    if (!is_hierarchical_) return push(time, Kind::summed, rank, {.bucket = bucket});
     if (++at(host_of(rank).num_summed, bucket) < per_host()) return;
     const int first = rank / per_host() * per_host();
     for (int local = first; local < first + per_host(); ++local) {
-      push({.time = time, .kind = Kind::summed, .rank = local, .bucket = bucket});
+      push(time, Kind::summed, local, {.bucket = bucket});
     }
   }
 
@@ -420,7 +471,7 @@ class Replay {
   void on_summed(int rank_index, int bucket, double time) {
     Rank& rank = at(ranks_, rank_index);
     if (rank.num_unposted > 0) {
-      rank.held.emplace_back(time, bucket);
+      rank.held.push_back(bucket);
     } else {
       hand_out(rank_index, bucket, time);
     }
@@ -445,7 +496,7 @@ class Replay {
   void report(Outcome& outcome) const {
     for (const Rank& rank : ranks_) {
       outcome.end = std::max(outcome.end, rank.end);
-      outcome.thread_busy = std::max(outcome.thread_busy, rank.thread.busy);
+      outcome.thread_busy = std::max(outcome.thread_busy, rank.thread_busy);
     }
     for (const Host& host : hosts_) {
       outcome.card_busy = std::max(outcome.card_busy, host.sending.busy);
@@ -486,13 +537,4 @@ class Replay {
 /// `outcome` is zeros but for its arrays.
 EXPORT void replay(const Costs* costs, const Job* job, Outcome* outcome) {
   Replay(*costs, *job).run(*outcome);
-}
-
-/// Bytes that a member of `size` sends for a vector, by the formula of schedule.hpp.
-EXPORT double sent_bytes(std::int32_t algorithm, std::int32_t size, double num_bytes) {
-  const LevelScheme scheme = pattern_of(static_cast<AllreduceAlgorithm>(algorithm)).scheme;
-  if (scheme.is_split) return 2.0 * (size - 1) / size * num_bytes;
-  double num_copies = 0;
-  for (const Level& level : levels_of(size, scheme.radices)) num_copies += level.radix - 1;
-  return num_copies * num_bytes;
 }

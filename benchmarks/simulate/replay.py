@@ -150,13 +150,3 @@ def replay(costs: Costs, job: Job) -> Outcome:
         [(bucket_bytes[i], NAMES[bucket_algorithm[i]]) for i in used],
     )
 
-
-def sent_bytes(algorithm: str, size: int, num_bytes: float) -> float:
-    """Bytes that one of `size` members sends for a vector, by the formula of the algorithm."""
-    if algorithm == "ring":
-        return 2 * (size - 1) / size * num_bytes
-    function = library.load().sent_bytes
-    function.argtypes = [ctypes.c_int32, ctypes.c_int32, ctypes.c_double]
-    function.restype = ctypes.c_double
-    found: float = function(NUMBERS[algorithm], size, num_bytes)
-    return found
