@@ -33,6 +33,7 @@ SOFTWARE = (
     "loopback",
     "packing_copies",
     "packing_threads",
+    "is_lent",
 )
 ORDERS = ("backward", "forward")
 LOOPBACKS = ("card", "host")
@@ -86,6 +87,7 @@ class Software:
     loopback: str
     packing_copies: float
     packing_threads: float
+    is_lent: bool
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ class Series:
     baseline: Point
     points: Sequence[Point]
     left_out: Sequence[str]
+    causes: Mapping[str, str]  # of errors, by layout; written after they were seen
 
     def steps_per_epoch(self, layout: Layout) -> float:
         """With the same number of samples on each rank, whatever their number."""
@@ -71,7 +72,7 @@ def names_of_series() -> list[str]:
 def series(name: str) -> Series:
     """The series of `published/NAME.toml`."""
     table = read("published", name)
-    require_keys(table, name, KEYS, optional=("samples_per_epoch",))
+    require_keys(table, name, KEYS, optional=("samples_per_epoch", "causes"))
     return Series(
         title=table["title"],
         machine=machine(table["machine"]),
@@ -82,6 +83,7 @@ def series(name: str) -> Series:
         baseline=_point(table["baseline"], f"{name}.baseline"),
         points=[_point(each, f"{name}.points") for each in table["points"]],
         left_out=table["left_out"],
+        causes=table.get("causes", {}),
     )
 
 
@@ -105,9 +107,12 @@ def compute_of_baseline(series: Series) -> float:
     measured_s = (60 * point.value - series.machine.epoch_s) / steps
     compute_s = measured_s
     for _ in range(4):  # losses hardly depend on it
-        step = predict(series.model, compute_s, point.layout, series.machine, series.software)
-        compute_s += measured_s - step.total_s
+        compute_s += measured_s - _predict(series, compute_s, point.layout).total_s
     return compute_s
+
+
+def _predict(series: Series, compute_s: float, layout: Layout) -> Step:
+    return predict(series.model, compute_s, layout, series.machine, series.software)
 
 
 def compare(series: Series) -> list[Comparison]:
@@ -115,7 +120,7 @@ def compare(series: Series) -> list[Comparison]:
     compute_s = compute_of_baseline(series)
     found = []
     for point in series.points:
-        step = predict(series.model, compute_s, point.layout, series.machine, series.software)
+        step = _predict(series, compute_s, point.layout)
         once_s = 0.0
         if point.measure == "minutes":
             steps = series.steps_per_epoch(point.layout)

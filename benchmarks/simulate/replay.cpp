@@ -485,7 +485,8 @@ class Replay {
   void hand_out(int rank_index, int bucket, double time) {
     Rank& rank = at(ranks_, rank_index);
     const auto num_bytes = static_cast<double>(bytes_of(bucket));
-    time = pack(rank_index, time, num_bytes);
+    const bool is_lent = is_hierarchical_ && job_.is_lent != 0;
+    if (!is_lent) time = pack(rank_index, time, num_bytes);
     if (costs_.down_gap > 0) {
       const double moved = move(rank_index, time, num_bytes);
       time = std::max(moved, rank.down.take(time, num_bytes * costs_.down_gap));

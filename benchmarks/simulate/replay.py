@@ -56,6 +56,7 @@ class Job:
     is_serial: bool = False
     is_card_loopback: bool = True
     is_every_host: bool = False
+    is_lent: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,7 @@ class _Job(ctypes.Structure):
         ("is_serial", ctypes.c_int32),
         ("is_card_loopback", ctypes.c_int32),
         ("is_every_host", ctypes.c_int32),
+        ("is_lent", ctypes.c_int32),
         ("threshold_bytes", ctypes.c_size_t),
         ("num_tensors", ctypes.c_size_t),
         ("num_elements", ctypes.POINTER(ctypes.c_size_t)),
@@ -130,6 +132,7 @@ def replay(costs: Costs, job: Job) -> Outcome:
         job.is_serial,
         job.is_card_loopback,
         job.is_every_host,
+        job.is_lent,
         job.threshold_bytes,
         count,
         sizes,
@@ -149,4 +152,3 @@ def replay(costs: Costs, job: Job) -> Outcome:
         bool(found.is_hierarchical),
         [(bucket_bytes[i], NAMES[bucket_algorithm[i]]) for i in used],
     )
-

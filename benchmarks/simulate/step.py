@@ -57,9 +57,18 @@ class Step:
 
 
 def predict(
-    model: str, compute_s: float, layout: Layout, machine: Machine, software: Software
+    model: str,
+    compute_s: float,
+    layout: Layout,
+    machine: Machine,
+    software: Software,
+    *,
+    is_divided: bool = True,
 ) -> Step:
-    """A step that takes one rank `compute_s` if it communicates with nobody. Pure."""
+    """A step that takes one rank `compute_s` if it communicates with nobody. Pure.
+
+    Without `is_divided`, all that is exposed counts as the network's, in a third of the time.
+    """
     stragglers_s = compute_s * machine.jitter * expected_maximum(layout.num_ranks)
     if layout.num_ranks == 1:
         return Step(compute_s, 0, 0, 0, 0, None)
@@ -70,10 +79,11 @@ def predict(
     costs = costs_of(machine, software)
     outcome = replay(costs, job)
     exposed = [max(0.0, outcome.end_s - computed_s)]
-    exposed += [
-        max(0.0, replay(cheaper, job).end_s - computed_s)
-        for cheaper in (without_host(costs), without_thread(without_host(costs)))
-    ]
+    if is_divided:
+        cheaper = [without_host(costs), without_thread(without_host(costs))]
+        exposed += [max(0.0, replay(each, job).end_s - computed_s) for each in cheaper]
+    else:
+        exposed *= 3
     return Step(
         compute_s,
         stragglers_s,
@@ -114,6 +124,7 @@ def make_job(gradients: Gradients, step_s: float, layout: Layout, software: Soft
         software.algorithm,
         is_serial=software.is_serial,
         is_card_loopback=software.loopback == "card",
+        is_lent=software.is_lent,
     )
 
 
