@@ -156,6 +156,7 @@ def _losses(pyplot: Any, groups: Sequence[Group]) -> Any:
         network = "" if is_alone else f"\n{group[0].machine.title}"
         axis.set(title=group[0].title + network, xlabel="ranks")
         axis.axhline(1, color=TEXT, linewidth=0.8)
+        axis.set_ylim(0, 1.05 * max(below))
         axis.tick_params(axis="x", labelsize=7)
         axis.grid(axis="y")
     for row in axes:
