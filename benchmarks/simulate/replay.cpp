@@ -93,7 +93,7 @@ struct BlockRun {
   std::size_t num_sent = 0;
   bool is_combining = false;
   bool is_combined = false;
-  std::vector<std::uint16_t> arrived;  // messages of each step
+  std::vector<std::uint16_t> arrived = {};  // messages of each step
 };
 
 struct BucketRun {
