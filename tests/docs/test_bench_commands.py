@@ -28,7 +28,9 @@ def commands(*, marked):
     return list(dict.fromkeys(found))
 
 
-WITH_TESTS = ("first_step", "input", "kernels", "overlap", "startup", "step_cost", "training")
+WITH_TESTS = (
+    "first_step", "input", "kernels", "overlap", "simulate", "startup", "step_cost", "training",
+)  # fmt: skip
 """Benchmarks with a test module of their own, which runs them in the same way."""
 
 

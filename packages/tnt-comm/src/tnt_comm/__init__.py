@@ -15,6 +15,10 @@ in one fixed order, so results are bitwise reproducible.
 
 from importlib.metadata import version as _version
 
+# The module in C++ imports both, and would not say which one is missing.
+import ml_dtypes as _ml_dtypes  # noqa: F401
+import numpy as _numpy  # noqa: F401
+
 try:
     from tnt_comm import _core as _core
 except ImportError as error:

@@ -27,12 +27,12 @@ LEFT_OUT = {
 }
 """What to use instead, by name below `tnt`."""
 
-_PLAIN_OPTIMIZER = "the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
+_PLAIN_OPTIMIZER = "use the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
 OF_OTHERS = {
-    "DistributedGradientTape": "tnt.function in the place of tf.function",
+    "DistributedGradientTape": "use tnt.function in the place of tf.function",
     "DistributedOptimizer": _PLAIN_OPTIMIZER,
-    "ProbeError": "nothing: every step gives the serial result",
-    "broadcast_variables": "nothing: the first step sends the variables of the master",
+    "ProbeError": "it is not needed any more, since every step gives the serial result",
+    "broadcast_variables": "it is not needed, since the first step sends the variables of the master",
     "distribute_optimizer": _PLAIN_OPTIMIZER,
 }
 """What to use instead of names of Horovod, and of one of our own that is no more."""
@@ -46,7 +46,7 @@ def no_attribute(module: str, name: str) -> AttributeError:
     if instead is not None:
         message += f": of the original's names this is left out, use {instead}"
     elif not below and name in OF_OTHERS:
-        message += f": use {OF_OTHERS[name]}"
+        message += f": {OF_OTHERS[name]}"
     return AttributeError(message)
 
 

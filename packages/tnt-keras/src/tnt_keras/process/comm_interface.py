@@ -11,7 +11,7 @@ import os
 import re
 
 NEEDED = 2  # as in comm_c_api.h
-_VERSION = re.compile(r"^#define TNT_COMM_ABI_VERSION (\d+)$", re.MULTILINE)
+_VERSION = re.compile(r"^\s*#\s*define\s+TNT_COMM_ABI_VERSION\s+(\d+)", re.MULTILINE)
 
 
 def check_c_interface() -> None:

@@ -1,0 +1,1 @@
+"""What a training step takes on many hosts: a replay of tnt-comm's own allreduces."""

@@ -1,0 +1,113 @@
+"""Predict the time of training steps on many hosts, and hold the model against what is known."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from benchmarks import command
+from benchmarks.records import Row, make_header
+from benchmarks.simulate import report
+from benchmarks.simulate.measured import SlowLink, measure, measured_once
+from benchmarks.simulate.pictures import draw_all
+from benchmarks.simulate.predictions import Prediction, predict_all
+from benchmarks.simulate.published import compare, names_of_series, series
+from benchmarks.simulate.schedules import check_bytes
+
+PARTS = ("bytes", "measured", "published", "predictions", "measure")
+# Of clusters in predictions.toml: points of the original there.
+PUBLISHED = {
+    "ResNet-50, 64 nodes x 4 CPU ranks": "original_cpu_resnet50",
+    "ResNet-50, 16 nodes x 6 GPUs": "original_gpu_resnet50",
+    "Transformer big, 16 nodes x 6 GPUs": "original_gpu_transformer_big",
+}
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__)
+    parser.add_argument(
+        "--parts", nargs="+", choices=PARTS, default=PARTS[:-1],
+        help="measure: again what `measured` has, on two hosts; needs root and UCX",
+    )  # fmt: skip
+    parser.add_argument(
+        "--mbit", type=float, default=200, help="per second, of the link of `measure`"
+    )
+    parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw pictures there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
+    return parser
+
+
+def check_schedules() -> list[Row]:
+    """Bytes of each host, against formulas."""
+    checked = list(check_bytes())
+    print("## Bytes that a host sends in a step\n")
+    print(*report.table_of_bytes(checked), "", sep="\n", flush=True)
+    return report.rows_of_bytes(checked)
+
+
+def check_links(title: str, links: Iterable[SlowLink]) -> list[Row]:
+    """Real sums of this tree, against their replay."""
+    found = list(links)
+    print(f"## {title}\n", *report.table_of_links(found), "", sep="\n", flush=True)
+    return report.rows_of_links(found)
+
+
+def check_published() -> list[Row]:
+    """Steps of others, against what they have published."""
+    print("## Published results\n")
+    all_compared = []
+    rows = []
+    for name in names_of_series():
+        known = series(name)
+        compared = compare(known)
+        print(*report.table_of_series(known, compared), "", sep="\n", flush=True)
+        all_compared += compared
+        rows += report.rows_of_series(compared)
+    print(report.summary_of_series(all_compared), "", sep="\n")
+    return rows
+
+
+def predict_steps(plots: Path | None) -> list[Row]:
+    """Speed-ups and losses of this tree; predictions, not measurements."""
+    print("## Predictions\n")
+    groups: list[Sequence[Prediction]] = []
+    for group in predict_all():
+        print(*report.table_of_predictions(group), "", sep="\n", flush=True)
+        groups.append(group)
+    if plots:
+        clusters = [group for group in groups if group[0].title in PUBLISHED]
+        others = [group for group in groups if group[0].title not in PUBLISHED]
+        networks = {
+            title: [group for group in others if group[0].title == title]
+            for title in dict.fromkeys(group[0].title for group in others)
+        }
+        points = {title: series(name) for title, name in PUBLISHED.items()}
+        print(*draw_all(clusters, networks, points, plots), sep="\n")
+    return [row for group in groups for row in report.rows_of_predictions(group)]
+
+
+def main() -> None:
+    arguments = make_parser().parse_args()
+    if arguments.plots and importlib.util.find_spec("matplotlib") is None:
+        sys.exit("Pictures need matplotlib: pip install matplotlib")
+    rows: list[Row] = []
+    if "bytes" in arguments.parts:
+        rows += check_schedules()
+    if "measured" in arguments.parts:
+        rows += check_links("Measured once, on slow links", measured_once())
+    if "published" in arguments.parts:
+        rows += check_published()
+    if "predictions" in arguments.parts or arguments.plots:
+        rows += predict_steps(arguments.plots)
+    if "measure" in arguments.parts:
+        rows += check_links("Measured now, on slow links", measure(arguments.mbit))
+    header = make_header("simulate", {}, {"parts": list(arguments.parts), "mbit": arguments.mbit})
+    command.report(header, rows, [], arguments.json)
+
+
+if __name__ == "__main__":
+    command.run(main)
