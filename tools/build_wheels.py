@@ -159,7 +159,9 @@ class WheelBuilder:
             sys.exit(f"{repaired.name}: not for {platform}; see `auditwheel show {wheel}`")
         run(sys.executable, "-m", "wheel", "tags", f"--platform-tag=+{platform}", repaired)
         last = max(found.glob("*.whl"), key=lambda path: len(path.name))
-        shutil.copy(last, dist)
+        part = dist / f"{last.name}.part"
+        shutil.copy(last, part)
+        part.rename(dist / last.name)  # complete or not there
 
 
 def is_newer_than(wheel: Path, platform: str) -> bool:

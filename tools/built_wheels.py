@@ -13,7 +13,11 @@ from packaging.version import Version
 from source_tree import PACKAGES, ROOT
 
 FINGERPRINTS = "sources.json"
-SOURCES = ("pyproject.toml", "CMakeLists.txt", "src", "cpp", "include", "cmake")
+SOURCES = (
+    *("pyproject.toml", "README.md", "LICENSE"),
+    *("CMakeLists.txt", "src", "cpp", "include", "cmake"),
+)
+BUILT_BY = ("build_wheels.py", "zig_compiler.py")  # below `tools`: flags, and the oldest glibc
 MADE_BY_BUILDS = {".so", ".pyc", ".h"}  # below `src`
 
 
@@ -58,7 +62,8 @@ def fingerprint_of(package: str) -> str:
 
 
 def sources_of(package: str) -> Iterator[Path]:
-    """Yield the files that a wheel is made of."""
+    """Yield the files that a wheel is made of, and those that say how."""
+    yield from (ROOT / "tools" / name for name in BUILT_BY)
     for name in SOURCES:
         source = ROOT / "packages" / package / name
         for file in source.rglob("*") if source.is_dir() else [source]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_LEFT_OUT = re.compile(r"^\s*#\s*if 0$.*?^\s*#\s*endif", re.MULTILINE | re.DOTALL)
 _CONTINUED = re.compile(r"\\\n")
 _CONSTANT = re.compile(r"^\s*#\s*define\s+(\w+(?:\([^)]*\))?)[ \t]+(\S.*)$", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^\s*#.*$", re.MULTILINE)
@@ -15,7 +16,7 @@ _FUNCTION = re.compile(r"(?P<name>\w+)\(")
 
 def declarations_of(header: str) -> dict[str, str]:
     """Return constants, macros, types, functions and the words of enums by their names."""
-    text = _CONTINUED.sub(" ", _COMMENT.sub(" ", header))
+    text = _CONTINUED.sub(" ", _LEFT_OUT.sub(" ", _COMMENT.sub(" ", header)))
     found = {name: " ".join(value.split()) for name, value in _CONSTANT.findall(text)}
     text = _DIRECTIVE.sub("", text).replace('extern "C" {', "")
     for declaration in _split(text):

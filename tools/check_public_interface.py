@@ -42,7 +42,9 @@ from tnt_launch.planning import options
 words = {}
 for command, maker in json.load(sys.stdin).items():
     for action in getattr(options, maker)()._actions:  # argparse has no public list of them
-        kind = "flag" if action.nargs == 0 else "with a value"
+        kind = f"flag for {action.const}" if action.nargs == 0 else "with a value"
+        if action.nargs != 0 and action.default is not None:
+            kind += f", default {action.default}"
         for word in action.option_strings:
             words[f"{command} {word}"] = kind
             words |= {f"{command} {word} {choice}": "word" for choice in action.choices or ()}
@@ -118,6 +120,9 @@ def read_record(path: Path) -> tuple[Version, Interface] | None:
     if not path.is_file():
         return None
     tables = read_toml(path)
+    last_final = path.with_name(tables.pop("last_final", path.name))
+    if not last_final.is_file():
+        sys.exit(f"{last_final} is missing: take it from the last commit that has it")
     return Version(tables.pop("version")), tables
 
 
@@ -135,6 +140,8 @@ def write_record(package: Package, interface: Interface) -> None:
         "",
         f'version = "{package.version}"',
     ]
+    if last_final.is_file():
+        lines.append(f'last_final = "{LAST_FINAL}"')
     for kind, table in interface.items():
         lines += ["", f"[{kind}]"]
         lines += [f"{json.dumps(name)} = {json.dumps(text)}" for name, text in table.items()]

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from built_wheels import fingerprint_of, read_fingerprints
 from packaging.requirements import Requirement
 from pythons import MINORS, find_pythons
 from source_tree import PACKAGES, ROOT, extra_of, local_closure
@@ -166,6 +167,14 @@ def link_programs(folder: Path) -> Path:
     return folder
 
 
+def refuse_other_sources(dist: Path) -> None:
+    """End the program if the files of a release are not those of this tree."""
+    built_from = read_fingerprints(dist)
+    outdated = [name for name in PACKAGES if built_from.get(name) != fingerprint_of(name)]
+    if outdated:
+        sys.exit(f"{dist} was built from other sources of {', '.join(outdated)}: build it anew")
+
+
 def number_of_tests(report: Path) -> int:
     """Return how many tests of a JUnit report were run."""
     [suite] = ElementTree.parse(report).getroot().iter("testsuite")
@@ -184,6 +193,7 @@ def main(arguments: list[str] | None = None) -> int:
     lines = []
     with tempfile.TemporaryDirectory(prefix="clean-room-") as scratch:
         chosen.reports = chosen.reports or Path(scratch)
+        refuse_other_sources(chosen.dist)
         pythons = find_pythons(chosen.python or MINORS)
         if not pythons:
             sys.exit("No Python to install the release for.")

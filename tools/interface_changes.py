@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from packaging.version import Version
 
-_SIGNATURE = re.compile(r"((?:async |classmethod |staticmethod )*)(\(.*\))")
+_SIGNATURE = re.compile(r"((?:async |classmethod |contextmanager |staticmethod )*)(\(.*\))")
 
 
 class Change(NamedTuple):
@@ -56,11 +56,12 @@ def new_arguments(before: str, now: str) -> list[str]:
     is_kept = old_keywords.items() <= (new_places | new_keywords).items()
     can_be_left_out = None not in [(new_places | new_keywords)[name] for name in more]
     is_shifted = old.vararg is not None and len(new_places) > len(old_places)
+    is_named = {one.arg for one in old.args} <= {one.arg for one in new.args}
     names = [[one.arg for one in (each.vararg, each.kwarg) if one] for each in (old, new)]
     more += [name for name in names[1] if name not in names[0]]
-    if by_place and is_kept and can_be_left_out and not is_shifted and {*names[0]} <= {*names[1]}:
-        return more
-    return []
+    keeps_stars = {*names[0]} <= {*names[1]}
+    is_compatible = by_place and is_named and is_kept and can_be_left_out and keeps_stars
+    return more if is_compatible and not is_shifted else []
 
 
 def _arguments(signature: str) -> ast.arguments:

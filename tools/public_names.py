@@ -21,10 +21,13 @@ ALSO_PUBLIC = (
 )
 """What the package itself does not export, but its documentation, or another package, does."""
 
-SPECIAL = ("__call__", "__init__", "__new__")
+_CALLS = ("call", "enter", "exit", "init", "new")
+_OPERATORS = ("add", "and", "array", "bool", "eq", "lt", "mul", "or", "sub")
+_ELEMENTS = ("contains", "getitem", "iter", "len", "next")
+SPECIAL = {f"__{name}__" for name in (*_CALLS, *_OPERATORS, *_ELEMENTS)}
 """Methods whose signatures are public though nobody writes their names."""
 
-HOW_CALLED = ("async", "classmethod", "staticmethod")
+HOW_CALLED = ("async", "classmethod", "contextmanager", "staticmethod")
 """What is not among the parameters of a function and counts for its callers."""
 
 
@@ -96,9 +99,9 @@ class _Names:
         if found.is_function:
             yield name, signature_of(found)
         elif not found.is_class:
-            yield name, "module" if found.is_module else "attribute"
+            yield name, "module" if found.is_module else f"attribute{value_of(found)}"
         else:
-            yield name, f"class({', '.join(self._bases(found))})"
+            yield name, f"class({', '.join(self._bases(found))}){fields_of(found)}"
             for inner, member in found.all_members.items():
                 if inner in SPECIAL or not inner.startswith("_"):
                     definition = member.final_target if member.is_alias else member
@@ -117,6 +120,24 @@ class _Names:
                 yield public
             elif definition.is_class:
                 yield from self._bases(definition)
+
+
+def value_of(attribute: Any) -> str:
+    """Return what a constant is, as ` = 2`; nothing if that is not written as a literal."""
+    text = str(attribute.value)
+    try:
+        ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return ""
+    return "" if attribute.value is None else f" = {text}"
+
+
+def fields_of(found: Any) -> str:
+    """Return the fields of a named tuple, with defaults; nothing of another class."""
+    if not any(str(base).endswith("NamedTuple") for base in found.bases):
+        return ""
+    fields = [f"{n}{value_of(one)}" for n, one in found.members.items() if one.is_attribute]
+    return f" of {', '.join(fields)}"
 
 
 def _path(found: Any) -> str:
@@ -139,7 +160,9 @@ def exports_of(module: Any) -> list[str]:
 
 def signature_of(function: Any) -> str:
     """Return the parameters with their defaults, as Python writes them, behind how it is called."""
-    how = "".join(f"{label} " for label in HOW_CALLED if label in function.labels)
+    decorators = {one.callable_path.rpartition(".")[2] for one in function.decorators}
+    labels = {*function.labels, *decorators}
+    how = "".join(f"{label} " for label in HOW_CALLED if label in labels)
     words, kinds = [], griffe.ParameterKind
     parameters = list(function.parameters)
     for index, one in enumerate(parameters):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import check_public_interface
 import check_versions
+from source_tree import local_closure
 
 IN_A_RELEASE = ("src", "cpp", "include", "cmake", "CMakeLists.txt", "pyproject.toml")
 """What lies below a package and is in what users install."""
@@ -43,11 +44,14 @@ def violations_of(root: Path, names: list[str]) -> Iterator[str]:
 
 
 def left_behind(root: Path, tags: dict[str, str]) -> Iterator[str]:
-    """Yield a sentence for each package that differs from its tag and keeps its version."""
+    """Yield a sentence for each package that differs from its tag and keeps its version.
+
+    Siblings are tested beside the tree, and would be installed beside what was released.
+    """
     for name, tag in tags.items():
         folders = [f"packages/{name}/{one}" for one in IN_A_RELEASE]
         if _git(root, "diff", "--name-only", tag, "HEAD", "--", *folders):
-            yield f"{name} has changed since {tag} and keeps its version: it is not released"
+            yield f"{name} has changed since {tag}: raise its version, and release it as well"
 
 
 def _git(root: Path, *arguments: str) -> str:
@@ -67,15 +71,14 @@ def main(arguments: list[str] | None = None) -> int:
     tags = tags_of(options.root)
     present = _git(options.root, "tag", "--list").splitlines()
     missing = {name: tag for name, tag in tags.items() if tag not in present}
-    violations = [*violations_of(options.root, list(missing))]
+    kept = {name: tag for name, tag in tags.items() if name not in missing}
+    violations = [*violations_of(options.root, list(missing)), *left_behind(options.root, kept)]
     for violation in violations:
         print(violation)
     if violations:
         return 1
-    kept = {name: tag for name, tag in tags.items() if name not in missing}
-    for sentence in left_behind(options.root, kept):
-        print(f"# {sentence}")
-    for tag in missing.values():
+    for name in sorted(missing, key=lambda each: len(local_closure(each))):  # leaves first
+        tag = missing[name]
         if not options.dry_run:
             _git(options.root, "tag", "--annotate", tag, "--message", tag.replace("-v", " "))
         print(f"git push origin {tag}")

@@ -62,6 +62,9 @@ def package(tmp_path, monkeypatch):
     sources.mkdir(parents=True)
     (sources / "numbers.py").write_text("ONE = 1")
     (sources / "errors.py").write_text("")
+    (tmp_path / "tools").mkdir()
+    for name in built_wheels.BUILT_BY:
+        (tmp_path / "tools" / name).touch()
     return sources
 
 
@@ -72,8 +75,9 @@ def package(tmp_path, monkeypatch):
         lambda sources: (sources / "errors.py").unlink(),
         lambda sources: (sources / "numbers.py").rename(sources / "numerals.py"),
         lambda sources: (sources / "new.py").touch(),
+        lambda sources: (built_wheels.ROOT / "tools/zig_compiler.py").write_text("FLAGS = []"),
     ],
-    ids=["edited", "removed", "renamed", "added"],
+    ids=["edited", "removed", "renamed", "added", "compiled otherwise"],
 )
 def test_a_wheel_of_other_sources_is_not_taken(package, dist, change):
     folder = dist(f"tnt_launch-{VERSION}-py3-none-any.whl")

@@ -147,6 +147,56 @@ def test_what_breaks_programs_asks_for_a_major_version(tree, sentences, before, 
     assert sentences("--write") == []
 
 
+MORE_NAMES = """
+from contextlib import contextmanager
+from typing import NamedTuple
+
+__all__ = ["LIMIT", "Part", "Reader", "opened"]
+LIMIT = 200
+
+class Part(NamedTuple):
+    first: int
+    last: int = 0
+
+class Reader:
+    def __iter__(self):
+        return iter(())
+
+@contextmanager
+def opened(path):
+    yield
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("LIMIT = 200", "LIMIT = 2", "`LIMIT` is now `attribute = 2`"),
+        ("first: int\n    last: int = 0", "last: int\n    first: int = 0", "`Part` is now"),
+        ("__iter__", "_iterate", "`Reader.__iter__` is gone"),
+        ("@contextmanager\n", "", "`opened` is now `(path)`"),
+        ("(path)", "(path, /, more=1)", "`opened` is now"),
+    ],
+)
+def test_what_is_no_signature_can_break_programs_as_well(tree, sentences, before, after, said):
+    tree.set_source(MORE_NAMES)
+    tree.set_version("2.0.0")
+    assert sentences("--write") == []
+    tree.set_source(MORE_NAMES.replace(before, after))
+    tree.set_version("2.1.0")
+    found = " ".join(sentences()).replace("tnt_data.", "")
+    assert said in found
+    assert "raise the major version" in found
+
+
+def test_the_record_of_the_last_final_version_may_not_vanish(tree, sentences):
+    tree.set_version("1.1.0rc1")
+    assert sentences("--write") == []
+    (tree.folder / check_public_interface.LAST_FINAL).unlink()
+    with pytest.raises(SystemExit, match="is missing: take it from the last commit"):
+        sentences()
+
+
 def test_a_new_argument_is_named(tree, sentences):
     tree.set_source(SOURCE.replace("size=1", "size=1, *, seed=42"))
     [said] = sentences()
@@ -284,6 +334,12 @@ def test_a_changed_declaration_asks_for_a_higher_number_as_well(c_tree, sentence
     text = HEADER.replace("VERSION 2", "VERSION 3").replace(f"TNT_COMM_API {before}", after)
     c_tree.set_header(text)
     assert sentences("--write") == []
+
+
+def test_a_function_that_is_switched_off_is_gone(c_tree, sentences):
+    declaration = "TNT_COMM_API int32_t tnt_rank(int32_t* rank);\n"
+    c_tree.set_header(HEADER.replace(declaration, f"#if 0\n{declaration}#endif\n"))
+    assert ["`tnt_rank` is gone" in each for each in sentences()] == [True, True]
 
 
 def test_a_macro_with_arguments_is_a_declaration(c_tree, sentences):

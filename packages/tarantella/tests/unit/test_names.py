@@ -56,7 +56,9 @@ def test_a_name_of_horovod_says_what_to_use():
 
 
 def test_a_name_that_is_no_more_says_that_nothing_takes_its_place():
-    with pytest.raises(AttributeError, match="it is not needed any more, since every step gives the serial result"):
+    with pytest.raises(
+        AttributeError, match="it is not needed any more, since every step gives the serial result"
+    ):
         tnt.ProbeError  # noqa: B018
 
 

@@ -27,12 +27,14 @@ LEFT_OUT = {
 }
 """What to use instead, by name below `tnt`."""
 
-_PLAIN_OPTIMIZER = "use the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
+_PLAIN_OPTIMIZER = (
+    "use the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
+)
 OF_OTHERS = {
     "DistributedGradientTape": "use tnt.function in the place of tf.function",
     "DistributedOptimizer": _PLAIN_OPTIMIZER,
     "ProbeError": "it is not needed any more, since every step gives the serial result",
-    "broadcast_variables": "it is not needed, since the first step sends the variables of the master",
+    "broadcast_variables": "it is not needed, since the first step sends the master's",
     "distribute_optimizer": _PLAIN_OPTIMIZER,
 }
 """What to use instead of names of Horovod, and of one of our own that is no more."""
