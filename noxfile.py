@@ -125,21 +125,26 @@ def install_all(session: nox.Session, *others: str) -> None:
     needs = {line for name in PACKAGES for line in needs_of(name)}
     fetched = sorted(line for line in needs if Requirement(line).name not in PACKAGES)
     install_wheel_tools(session)
-    with wheels_built_beside(session):
+    with wheels_built_beside(session) as is_building:
         session.install("--no-compile", *fetched, *others)
+        if is_building:  # on one core for a minute, in which zig compiles its C++ library
+            compile_cpp_tests(session)
     with python_beside(session, "-c", "import keras, pandas, scipy.stats, sklearn, tensorflow"):
         install(session, PACKAGES, *others)
 
 
 @contextmanager
-def wheels_built_beside(session: nox.Session) -> Iterator[None]:
-    """Build wheels for this Python into dist/, unless those there are of the tree as it is."""
+def wheels_built_beside(session: nox.Session) -> Iterator[bool]:
+    """Build wheels for this Python into dist/ unless there are those of the tree as it is.
+
+    Yields whether they are built.
+    """
     try:
         wheels_for_this_python(DIST, PACKAGES)
     except LookupError as reason:
         print(f"Wheels are built, since {reason}.", flush=True)
     else:
-        yield
+        yield False
         return
     # TensorFlow's wheel, in which headers of Python are looked for if need be, is fetched once.
     session.run("python", "tools/python_headers.py", f"build/wheels/headers{MINOR}", silent=True)
@@ -148,7 +153,7 @@ def wheels_built_beside(session: nox.Session) -> Iterator[None]:
     with log.open("wb") as output:
         build = python_beside(session, "tools/build_wheels.py", str(DIST), *options, output=output)
         with build:
-            yield
+            yield True
     if build.returncode != 0:
         session.error(f"Wheels could not be built:\n{log.read_text(errors='replace')}")
 
@@ -160,6 +165,14 @@ def python_beside(
     environment = {k: v for k, v in {**os.environ, **session.env}.items() if v is not None}
     python = str(Path(session.bin, "python"))
     return subprocess.Popen([python, *arguments], env=environment, stdout=output, stderr=output)
+
+
+def compile_cpp_tests(session: nox.Session) -> None:
+    """Compile C++ tests before they are run; the check that runs them tells what is wrong."""
+    googletest = find_googletest(session)
+    if googletest is not None:
+        for command in check_list.cpp_build_commands(googletest):
+            session.run(*command, silent=True, success_codes=range(256))
 
 
 def find_googletest(session: nox.Session) -> str | None:

@@ -157,18 +157,23 @@ def docs_command() -> list[str]:
     return ["sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build/html"]
 
 
-def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
-    """Build and run tnt-comm's C++ tests, with the compiler of the system."""
+def cpp_build_commands(googletest: str) -> list[list[str]]:
+    """Build tnt-comm's C++ tests, with the compiler of the system."""
     folder = f"packages/tnt-comm/{BUILD_FOLDER}"
     settings = ("BUILD_TESTS=ON", "BUILD_PYTHON=OFF", "WERROR=ON")
     options = [f"-DTNT_COMM_{setting}" for setting in settings]
     options += ["-GNinja", "-DCMAKE_UNITY_BUILD=ON", f"-DGTest_ROOT={googletest}"]
-    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
     return [
         ["cmake", "-S", "packages/tnt-comm", "-B", folder, *options],
         ["cmake", "--build", folder, "--parallel", "2"],
-        [*run, "--output-junit", str(report)],
     ]
+
+
+def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
+    """Build and run tnt-comm's C++ tests."""
+    folder = f"packages/tnt-comm/{BUILD_FOLDER}"
+    run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
+    return [*cpp_build_commands(googletest), [*run, "--output-junit", str(report)]]
 
 
 def wheels_commands(wheels: Mapping[str, Path]) -> list[list[str]]:
