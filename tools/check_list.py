@@ -20,6 +20,11 @@ from source_tree import (
 )
 
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
+SPELLED = (
+    *("README.md", "CONTRIBUTING.md", "noxfile.py"),
+    *("packages", "docs", "models", "benchmarks", "tools", "tests"),
+)
+"""What codespell reads."""
 DIST = ROOT / "dist"  # the packages as they are installed
 
 
@@ -137,6 +142,7 @@ def style_commands() -> list[list[str]]:
     return [
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],
+        ["codespell", *SPELLED],
         ["lint-imports"],
         ["python", "tools/check_layers.py"],
         ["python", "tools/check_versions.py"],

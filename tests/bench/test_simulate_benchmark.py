@@ -29,7 +29,9 @@ from benchmarks.simulate.step import (
 
 LOGGP = Costs(latency=5e-6, gap=1e-9, send=2e-6, receive=3e-6)
 MACHINES = sorted(path.stem for path in (ROOT / "benchmarks/simulate/machines").glob("*.toml"))
-SOFTWARES = sorted(path.stem for path in (ROOT / "benchmarks/simulate/software").glob("*.toml"))
+SOFTWARE_FILES = sorted(
+    path.stem for path in (ROOT / "benchmarks/simulate/software").glob("*.toml")
+)
 
 
 def one_bucket(num_ranks, ranks_per_host, num_elements, **options):
@@ -224,7 +226,7 @@ def test_machines_are_complete(name):
     assert machine(name).bytes_per_s > 1e9
 
 
-@pytest.mark.parametrize("name", SOFTWARES)
+@pytest.mark.parametrize("name", SOFTWARE_FILES)
 def test_softwares_are_complete(name):
     assert software(name).fusion_threshold_bytes > 0
 
