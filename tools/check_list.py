@@ -49,9 +49,9 @@ class Run(NamedTuple):
 def checks_of(run: Run) -> tuple[list[Check], list[str]]:
     """Return the checks for tools/run_checks.py, and a line for each that the change cannot break.
 
-    Three run at a time, in this order: two that compute beside one that mostly waits, and at the
-    end C++, which has work for both cores when the other checks run out. Deadlines are for a
-    machine that is several times slower than the usual one.
+    Three run at a time, in this order: the longest first, and at the end C++, which has work for
+    both cores when the other checks run out. Deadlines are for a machine that is several times
+    slower than the usual one.
     """
     others = [
         Check("types", types_commands(), 1200),
@@ -102,13 +102,13 @@ def all_suites() -> list[Suites]:
     return [
         ranks[1],
         Suites("suites without TensorFlow", [*plain, "tests/tools"]),
+        Suites("benchmarks and models", ["tests/bench", "models"]),
         ranks[2],
         # Together, since some commands of the documentation are the jobs that are looked at.
         Suites("documentation and whole jobs", ["tests/docs", "tests/end_to_end"]),
         ranks[0],
         Suites("schedulers", ["tests/schedulers"]),
         Suites("contracts", [*headers, "tests/contract"]),
-        Suites("benchmarks and models", ["tests/bench", "models"]),
     ]
 
 
