@@ -91,12 +91,11 @@ std::string_view view_of(PyObject* string) {
 }
 
 void run(Group& group, const Call& call, const CallLabel& label) {
-  std::optional<Unlocked> unlocked;
   // Releasing the lock would take longer than a quick call.
-  if (!group.is_quick(call.count * size_of(call.dtype))) unlocked.emplace();
+  Unlocked unlocked(!group.is_quick(call.count * size_of(call.dtype)));
   const auto request = group.run(call, label);
   if (!request) return;
-  if (!unlocked) unlocked.emplace();
+  unlocked.begin();
   request->wait(0, python_signals());
 }
 

@@ -31,7 +31,7 @@ struct StopInsteadOfUnwinding {
 }  // namespace
 
 Unlocked::~Unlocked() {
-  take_back(state_);
+  if (state_ != nullptr) take_back(state_);
 }
 
 Locked::Locked() : state_(take()) {}

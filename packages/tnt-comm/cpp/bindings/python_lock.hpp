@@ -8,15 +8,22 @@ namespace tnt::comm::bindings {
 // thread's stack is unwound, which ends the whole process where a destructor is on it. These two
 // stop the thread instead, as later Pythons do, and it goes with the process.
 
-/// Without Python's lock while it lives.
+/// Without Python's lock while it lives, or from `begin()` on.
 class Unlocked {
  public:
-  Unlocked() : state_(PyEval_SaveThread()) {}
+  Unlocked() { begin(); }
+  explicit Unlocked(bool is_at_once) {
+    if (is_at_once) begin();
+  }
   ~Unlocked();
   Unlocked(Unlocked&&) = delete;
 
+  void begin() {
+    if (state_ == nullptr) state_ = PyEval_SaveThread();
+  }
+
  private:
-  PyThreadState* state_;
+  PyThreadState* state_ = nullptr;
 };
 
 /// With Python's lock while it lives, which the thread may have already.
