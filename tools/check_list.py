@@ -179,7 +179,21 @@ def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
     """Build and run tnt-comm's C++ tests."""
     folder = f"packages/tnt-comm/{BUILD_FOLDER}"
     run = ["ctest", "--test-dir", folder, "--parallel", "4", "--quiet"]
-    return [*cpp_build_commands(googletest), [*run, "--output-junit", str(report)]]
+    return [
+        *cpp_build_commands(googletest),
+        [*run, "--output-junit", str(report)],
+        source_command("tnt-comm", report.parent),
+    ]
+
+
+def source_command(package: str, folder: Path) -> list[str]:
+    """Build a package as pip does where there is no wheel, with the compiler of the system."""
+    variables = [f"SKBUILD_BUILD_DIR={BUILD_FOLDER}", "SKBUILD_CMAKE_DEFINE=TNT_COMM_WERROR=ON"]
+    fetched = ROOT / f"build/wheels/headers{MINOR}"  # for the wheels, where the system has none
+    if fetched.is_dir():
+        variables.append(f"CMAKE_ARGS=-DPython_INCLUDE_DIR={fetched}")
+    pip = ["python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    return ["env", *variables, *pip, f"--wheel-dir={folder}", f"./packages/{package}"]
 
 
 def wheels_commands(wheels: Mapping[str, Path]) -> list[list[str]]:
