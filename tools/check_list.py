@@ -188,7 +188,10 @@ def cpp_commands(googletest: str, report: Path) -> list[list[str]]:
 
 def source_command(package: str, folder: Path) -> list[str]:
     """Build a package as pip does where there is no wheel, with the compiler of the system."""
-    variables = [f"SKBUILD_BUILD_DIR={BUILD_FOLDER}", "SKBUILD_CMAKE_DEFINE=TNT_COMM_WERROR=ON"]
+    variables = [
+        f"SKBUILD_BUILD_DIR={BUILD_FOLDER}",
+        "SKBUILD_CMAKE_DEFINE=TNT_COMM_WERROR=ON;TNT_COMM_BUILD_PYTHON=ON",
+    ]
     fetched = ROOT / f"build/wheels/headers{MINOR}"  # for the wheels, where the system has none
     if fetched.is_dir():
         variables.append(f"CMAKE_ARGS=-DPython_INCLUDE_DIR={fetched}")
