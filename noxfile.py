@@ -27,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent / "tools"))
 import changed
 import check_list
 from built_wheels import wheels_for_this_python
+from clean_room import WITHOUT_LONG_TAIL
 from python_headers import MINOR
 from source_tree import (
     PACKAGES,
@@ -56,7 +57,6 @@ KERAS_OF = {
     "2.20": ["3.11", "3.12", "3.13"],
     "2.21": ["3.14", "3.15"],
 }
-WITHOUT_LONG_TAIL = ["-m", "not thorough", "--hypothesis-profile=short"]  # options of pytest
 
 nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_venv = "yes"

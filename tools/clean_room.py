@@ -35,7 +35,7 @@ COMPILER = re.compile(
     r"|cmake|make|ninja|python-zig|zig"
 )
 DEADLINE_S = 5400  # of a command, of which the longest takes ten minutes
-SHORT = ("-m", "not thorough", "--hypothesis-profile=short")  # as in `nox -s tests`
+WITHOUT_LONG_TAIL = ("-m", "not thorough", "--hypothesis-profile=short")  # options of pytest
 
 
 class Room:
@@ -90,7 +90,7 @@ class Room:
         group = f"--group={unpacked / 'pyproject.toml'}:test"
         self.run("python", "-m", "pip", "install", "--quiet", group)
         report = self._reports / f"{self._folder.name}_{package}.xml"
-        pytest = ["pytest", "-q", *SHORT, f"--junit-xml={report}", "tests/unit"]
+        pytest = ["pytest", "-q", *WITHOUT_LONG_TAIL, f"--junit-xml={report}", "tests/unit"]
         self.run("python", "-m", *pytest, cwd=unpacked)
         self._note(f"{package}: {number_of_tests(report)} unit tests passed")
 

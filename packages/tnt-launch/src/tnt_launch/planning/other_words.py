@@ -61,6 +61,12 @@ _NEEDLESS = {
 }
 
 
+_ADVICE = {
+    **{f"Type {instead}.": words.split() for instead, words in _WORDS.items()},
+    **{f"Leave it out: {reason}.": words.split() for reason, words in _NEEDLESS.items()},
+}
+
+
 def advice_for_other_words(arguments: Sequence[str]) -> str:
     """Say what to type instead of the first word that is another launcher's, or nothing. Pure."""
     for argument in arguments:
@@ -68,12 +74,9 @@ def advice_for_other_words(arguments: Sequence[str]) -> str:
             break
         word = argument.partition("=")[0]
         spellings = {word, word.replace("_", "-")}
-        for instead, words in _WORDS.items():
-            if spellings & {*words.split()}:
-                return f"{word} is not an option of tarantella. Type {instead}."
-        for reason, words in _NEEDLESS.items():
-            if spellings & {*words.split()}:
-                return f"{word} is not an option of tarantella. Leave it out: {reason}."
+        for advice, words in _ADVICE.items():
+            if not spellings.isdisjoint(words):
+                return f"{word} is not an option of tarantella. {advice}"
     return ""
 
 
