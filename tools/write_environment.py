@@ -32,7 +32,7 @@ COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
 MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
 
-LAUNCHER_KINDS = {"HostAndPort", "Path", "Text"}
+LAUNCHER_KINDS = {"Counts", "HostAndPort", "Path", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
 
 Variable = Mapping[str, Any]
@@ -40,6 +40,7 @@ Variable = Mapping[str, Any]
 
 _KINDS = {
     "boolean": "Boolean()",
+    "counts": "Counts()",
     "host and port": "HostAndPort()",
     "integer": "Integer({limits})",
     "integer or auto": "IntegerOrAuto()",
@@ -226,6 +227,7 @@ def value_text(variable: Variable) -> str:
     least = variable.get("minimum", 0)
     integer = f"integer, {least} to {variable['maximum']}" if "maximum" in variable else ""
     return {
+        "counts": "numbers with an `x` between two of them",
         "host and port": "`host:port`",
         "integer": integer or f"integer, at least {least}",
         "integer or auto": "integer, at least 0, or `auto`",

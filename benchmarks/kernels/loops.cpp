@@ -44,16 +44,15 @@ extern "C" __attribute__((visibility("default"))) double time_loop(const Loop* l
   switch (loop->kind) {
     case kCombine: {
       const auto combine = table.combine[loop->dtype][loop->op].to[loop->num_targets - 1];
-      return nanoseconds_of(
-          repeats, [&] { combine(loop->targets, source, loop->sources[1], count); });
+      return nanoseconds_of(repeats,
+                            [&] { combine(loop->targets, source, loop->sources[1], count); });
     }
     case kScale:
       return nanoseconds_of(repeats, [&] { table.scale[loop->dtype](target, source, count, 0.7); });
     case kWiden: {
       const auto* halves = static_cast<const std::uint16_t*>(source);
-      return nanoseconds_of(repeats, [&] {
-        table.widen[loop->dtype](static_cast<float*>(target), halves, count);
-      });
+      return nanoseconds_of(
+          repeats, [&] { table.widen[loop->dtype](static_cast<float*>(target), halves, count); });
     }
     case kNarrow: {
       const auto* floats = static_cast<const float*>(source);
@@ -63,7 +62,7 @@ extern "C" __attribute__((visibility("default"))) double time_loop(const Loop* l
     }
     default: {
       TreeReducer reducer(static_cast<DType>(loop->dtype), static_cast<ReduceOp>(loop->op),
-                          loop->num_sources);
+                          SumTree(static_cast<int>(loop->num_sources)));
       return nanoseconds_of(
           repeats, [&] { reducer.reduce(target, loop->sources, loop->num_sources, count); });
     }

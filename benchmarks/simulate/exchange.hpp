@@ -87,8 +87,8 @@ class Exchanges {
     std::shared_ptr<const Exchange>& known = known_[key];
     if (!known) {
       const tnt::comm::Areas areas{.work = 0, .landing = std::size_t{1} << 40};  // anywhere else
-      known = std::make_shared<ScheduledExchange>(
-          tnt::comm::allreduce_schedule(scheme, member, size, num_bytes, areas));
+      known = std::make_shared<ScheduledExchange>(tnt::comm::allreduce_schedule(
+          scheme, member, tnt::comm::SumTree(size), num_bytes, areas));
     }
     return known;
   }

@@ -33,6 +33,7 @@ struct Job {
   std::int32_t is_card_loopback;  ///< messages between ranks of a host use the card
   std::int32_t is_every_host;     ///< simulate them all, even where one stands for all
   std::int32_t is_lent;           ///< sums of two levels are read where they are, without a copy
+  std::int32_t is_host_first;     ///< the tree of sums begins with the ranks of each host
   std::size_t threshold_bytes;    ///< of the FusionPlan
   std::size_t num_tensors;
   const std::size_t* num_elements;

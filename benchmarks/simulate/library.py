@@ -26,6 +26,7 @@ PRODUCT = (
     "collective/select.cpp",
     "collective/rma/schedule.cpp",
     "collective/descriptor.cpp",
+    "kernel/sum_tree.cpp",
     "base/array.cpp",
     "base/error.cpp",
 )

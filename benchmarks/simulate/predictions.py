@@ -13,7 +13,7 @@ from benchmarks.simulate.step import Layout, Step, predict
 
 PREDICTIONS = FOLDER / "predictions.toml"
 COMMON = ("title", "model", "step_s", "ranks_per_host")
-CLUSTER = (*COMMON, "machine", "hosts", "steps_per_epoch")
+CLUSTER = (*COMMON, "machine", "hosts", "steps_per_epoch", "is_host_first")
 NETWORK = (*COMMON, "machines", "ranks")
 # The edges of the band: factors on latencies and on rates of the network.
 SLOW = {"latency": 2.0, "bandwidth": 0.75}
@@ -69,7 +69,10 @@ def predict_all(path: Path = PREDICTIONS) -> Iterator[list[Prediction]]:
     require_keys(tables, path.name, ("cluster", "network"))
     for table in tables["cluster"]:
         require_keys(table, table["title"], CLUSTER)
-        layouts = [Layout(hosts, table["ranks_per_host"]) for hosts in table["hosts"]]
+        layouts = [
+            Layout(hosts, table["ranks_per_host"], table["is_host_first"])
+            for hosts in table["hosts"]
+        ]
         on = machine(table["machine"])
         yield [_predict(table, on, layout, table["steps_per_epoch"]) for layout in layouts]
     for table in tables["network"]:

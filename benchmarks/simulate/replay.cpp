@@ -137,7 +137,10 @@ FusionPlan plan_of(const Job& job) {
 HostLayout layout_of(const Job& job) {
   std::vector<int> hosts;
   for (int rank = 0; rank < job.num_ranks; ++rank) hosts.push_back(rank / job.ranks_per_host);
-  return host_layout(hosts);
+  const SumTree tree = job.is_host_first != 0
+                           ? SumTree({job.ranks_per_host, job.num_ranks / job.ranks_per_host})
+                           : SumTree(job.num_ranks);
+  return host_layout(hosts, tree);
 }
 
 class Replay {

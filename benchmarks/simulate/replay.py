@@ -57,6 +57,7 @@ class Job:
     is_card_loopback: bool = True
     is_every_host: bool = False
     is_lent: bool = False
+    is_host_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class _Job(ctypes.Structure):
         ("is_card_loopback", ctypes.c_int32),
         ("is_every_host", ctypes.c_int32),
         ("is_lent", ctypes.c_int32),
+        ("is_host_first", ctypes.c_int32),
         ("threshold_bytes", ctypes.c_size_t),
         ("num_tensors", ctypes.c_size_t),
         ("num_elements", ctypes.POINTER(ctypes.c_size_t)),
@@ -133,6 +135,7 @@ def replay(costs: Costs, job: Job) -> Outcome:
         job.is_card_loopback,
         job.is_every_host,
         job.is_lent,
+        job.is_host_first,
         job.threshold_bytes,
         count,
         sizes,

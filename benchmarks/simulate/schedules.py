@@ -15,7 +15,7 @@ from benchmarks.simulate.step import Layout
 MODELS = ("resnet50", "transformer_big")
 LAYOUTS = (
     Layout(2, 1), Layout(3, 1), Layout(8, 1), Layout(16, 1), Layout(2, 4), Layout(16, 4),
-    Layout(16, 6), Layout(16, 8), Layout(128, 8),
+    Layout(16, 6), Layout(16, 6, is_host_first=True), Layout(16, 8), Layout(128, 8),
 )  # fmt: skip
 
 
@@ -42,7 +42,11 @@ def check_bytes() -> Iterator[BytesPerHost]:
     for model, layout in itertools.product(MODELS, LAYOUTS):
         gradients = gradients_of(model)
         job = Job(
-            layout.num_ranks, layout.ranks_per_host, gradients.num_elements, gradients.ready_share
+            layout.num_ranks,
+            layout.ranks_per_host,
+            gradients.num_elements,
+            gradients.ready_share,
+            is_host_first=layout.is_host_first,
         )
         outcome = replay(costs, job)
         yield BytesPerHost(

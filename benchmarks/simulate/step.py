@@ -18,6 +18,7 @@ class Layout:
 
     hosts: int
     ranks_per_host: int
+    is_host_first: bool = False  # TNT_SUM_TREE begins with the ranks of each host
 
     @property
     def num_ranks(self) -> int:
@@ -125,6 +126,7 @@ def make_job(gradients: Gradients, step_s: float, layout: Layout, software: Soft
         is_serial=software.is_serial,
         is_card_loopback=software.loopback == "card",
         is_lent=software.is_lent,
+        is_host_first=layout.is_host_first,
     )
 
 

@@ -17,7 +17,7 @@ from tnt_keras.process import rank as keras_rank
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
 from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Seconds, Word
-from tnt_launch.planning.kinds import HostAndPort, Path, Text
+from tnt_launch.planning.kinds import Counts, HostAndPort, Path, Text
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.variables import OPTIONS, USER_VARIABLES
@@ -51,6 +51,10 @@ BOOLEANS = dict.fromkeys(("1", "true", "YES", "On", " 1\n"), True)
 BOOLEANS |= dict.fromkeys(("0", "False", "no", "OFF", "\tfalse "), False)
 NOT_BOOLEANS = [*BLANK, "2", "01", "y", "t", "+1", "enabled", FULLWIDTH_5, "1" + NO_BREAK_SPACE]
 
+COUNTS = {text: text.strip() for text in ("1", "01", " 1x1\n", "1x01x1")}
+NOT_COUNTS = [*BLANK, "x", "1x", "x1", "1 x1", "1X1", "1,1", "0", "-1", "+1", "1x0", "six"]
+NOT_COUNTS += ["9" * 30, FULLWIDTH_5, "1x" + ARABIC_5]
+
 RENDEZVOUS = {text: text.strip() for text in ("a:1", "10.0.0.1:65535", " [fe80::1]:80\n")}
 NOT_RENDEZVOUS = [*BLANK, "a", ":1", "a:", "a:0", "a:65536", "fe80::1:80", "a:80x", "[]:80"]
 NOT_RENDEZVOUS += ["a:-1", "a:+1", "a:" + ARABIC_5, "a b:80"]
@@ -75,6 +79,7 @@ def texts_of(variable):
         return good, [*BLANK, "a" * (least - 1)] if least else []
     return {
         Boolean: (BOOLEANS, NOT_BOOLEANS),
+        Counts: (COUNTS, NOT_COUNTS),
         HostAndPort: (RENDEZVOUS, NOT_RENDEZVOUS),
         IntegerOrAuto: THRESHOLDS,
         Seconds: (SECONDS, NOT_SECONDS),

@@ -22,6 +22,19 @@ T naive_tree(std::vector<T> values, Combine combine) {
   return values.front();
 }
 
+/// The order of TNT_SUM_TREE: as many neighbours as each count says, one count after the other.
+template <typename T, typename Combine>
+T naive_tree(std::vector<T> values, const std::vector<int>& counts, Combine combine) {
+  for (const int count : counts) {
+    std::vector<T> next;
+    for (auto begin = values.begin(); begin != values.end(); begin += count) {
+      next.push_back(naive_tree(std::vector<T>(begin, begin + count), combine));
+    }
+    values = next;
+  }
+  return values.front();
+}
+
 /// Values of one rank; spread so that the order of summation shows.
 inline std::vector<float> values_of(int rank, std::size_t count) {
   std::vector<float> values(count);

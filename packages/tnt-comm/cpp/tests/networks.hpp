@@ -60,6 +60,13 @@ inline NamedJob with_few_counters(NamedJob named, std::size_t most_counters) {
   return named;
 }
 
+/// The same with another order of summation.
+inline NamedJob with_tree(NamedJob named, const std::vector<int>& counts) {
+  named.name += "_" + text_of_counts(counts);
+  named.job.sum_tree = counts;
+  return named;
+}
+
 inline NamedJob with_algorithm(NamedJob named, const std::string& algorithm) {
   named.name += "_" + algorithm;
   named.job.algorithm = algorithm;

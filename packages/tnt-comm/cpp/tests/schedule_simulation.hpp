@@ -28,8 +28,11 @@ class ScheduleSimulation {
     return mixed * 0xbf58476d1ce4e5b9ULL ^ (mixed >> 32);
   }
 
-  ScheduleSimulation(std::vector<Schedule> schedules, std::size_t slot_bytes, unsigned seed)
-      : schedules_(std::move(schedules)),
+  /// `counts`: of the tree in which all ranks' operands are combined; empty: the default order.
+  ScheduleSimulation(std::vector<Schedule> schedules, std::size_t slot_bytes, unsigned seed,
+                     std::vector<int> counts = {})
+      : counts_(std::move(counts)),
+        schedules_(std::move(schedules)),
         slots_(size(), std::vector<Symbol>(slot_bytes / kGranule, 0)),
         round_(size(), 0),
         is_sent_(size(), false),
@@ -90,7 +93,9 @@ class ScheduleSimulation {
     for (std::size_t i = 0; i < granules(round.num_bytes) && !round.operands.empty(); ++i) {
       std::vector<Symbol> operands;
       for (const std::size_t place : round.operands) operands.push_back(at(rank, place, i));
-      at(rank, round.target, i) = naive_tree(operands, combine);
+      const bool is_whole = operands.size() == size() && !counts_.empty();
+      at(rank, round.target, i) =
+          is_whole ? naive_tree(operands, counts_, combine) : naive_tree(operands, combine);
     }
     ++round_[rank];
     is_sent_[rank] = false;
@@ -128,6 +133,7 @@ class ScheduleSimulation {
     return slots_[rank][index];
   }
 
+  std::vector<int> counts_;
   std::vector<Schedule> schedules_;
   std::vector<std::vector<Symbol>> slots_;
   std::vector<std::size_t> round_;

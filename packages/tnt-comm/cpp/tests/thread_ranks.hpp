@@ -38,6 +38,7 @@ struct Job {
   int size = 1;
   std::optional<Network> network;  ///< otherwise shared memory among all
   std::string algorithm = "auto";
+  std::vector<int> sum_tree = {};  ///< empty: the default order
   std::function<void(Environment&)> change = [](Environment&) {};
   Violations* violations = nullptr;  ///< otherwise there must be none
 };
@@ -71,6 +72,7 @@ inline void run_job(const Job& job, const std::function<void(Runtime&)>& functio
       try {
         Environment environment = environment_of(rank, job.size, job_id);
         environment.allreduce_algorithm = job.algorithm;
+        environment.sum_tree = job.sum_tree;
         job.change(environment);
         Runtime runtime(environment, transport_of(environment, job, violations));
         function(runtime);

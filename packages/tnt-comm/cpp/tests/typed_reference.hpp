@@ -92,7 +92,9 @@ std::vector<T> elements_of(DType dtype, const std::vector<std::byte>& bytes) {
 }  // namespace detail
 
 /// What all ranks must get, bit by bit: the documented tree, element by element.
-inline std::vector<std::byte> reduction_of(DType dtype, ReduceOp op, int size, std::size_t count) {
+inline std::vector<std::byte> reduction_of(DType dtype, ReduceOp op, int size, std::size_t count,
+                                           const std::vector<int>& sum_tree = {}) {
+  const std::vector<int> tree = sum_tree.empty() ? std::vector<int>{size} : sum_tree;
   std::vector<std::byte> result(count * size_of(dtype));
   with_type_of(dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -104,7 +106,7 @@ inline std::vector<std::byte> reduction_of(DType dtype, ReduceOp op, int size, s
     for (std::size_t i = 0; i < count; ++i) {
       std::vector<T> column;
       for (const auto& input : inputs) column.push_back(input[i]);
-      reduced[i] = naive_tree(column, [op](T a, T b) { return combine_plainly(op, a, b); });
+      reduced[i] = naive_tree(column, tree, [op](T a, T b) { return combine_plainly(op, a, b); });
     }
     if constexpr (std::is_same_v<T, float>) {
       if (is_half(dtype)) {

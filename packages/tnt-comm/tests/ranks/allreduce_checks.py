@@ -27,6 +27,20 @@ def check_awkward_counts(dtype: str) -> None:
         assert_same_bits(tnt_comm.allreduce(inputs[rank]), tree(inputs, "sum"))
 
 
+def check_order_of_counts(*counts: int) -> None:
+    """`counts` neighbours are combined one after the other, as TNT_SUM_TREE says."""
+    rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
+    for dtype, length in (("float32", 1009), ("float64", 17), ("float32", 200_003)):
+        inputs = [values(dtype, length, r) for r in range(size)]
+        expected = inputs
+        for count in counts:
+            branches = range(0, len(expected), count)
+            expected = [tree(expected[first : first + count], "sum") for first in branches]
+        received = tnt_comm.allreduce(inputs[rank])
+        assert_same_bits(received, expected[0])
+        assert received.tobytes() != tree(inputs, "sum").tobytes()
+
+
 def check_in_place_and_shapes() -> None:
     rank, size = tnt_comm.get_rank(), tnt_comm.get_size()
     for shape in [(), (7,), (3, 5, 2), (200_003,)]:

@@ -14,7 +14,6 @@ namespace {
 
 using tests::input_of;
 using tests::NamedJob;
-using tests::reduction_of;
 using tests::run_job;
 
 const std::vector<std::string> kAlgorithms = {"one_shot", "two_shot", "recursive_doubling",
@@ -39,6 +38,15 @@ std::vector<NamedJob> matrix_jobs() {
   for (const std::string& algorithm : kAlgorithms) {
     jobs.push_back(tests::with_algorithm(tests::on_hosts(3, 2), algorithm));
   }
+  // Orders other than that of six ranks, and hosts whose ranks are branches only there.
+  jobs.push_back(tests::with_tree(tests::shared_memory(6), {3, 2}));
+  for (const NamedJob& named : {tests::put_only(6), tests::on_hosts(2, 3)}) {
+    const NamedJob job = tests::with_tree(named, {3, 2});
+    jobs.push_back(job);
+    for (const std::string& algorithm : kAlgorithms) {
+      jobs.push_back(tests::with_algorithm(job, algorithm));
+    }
+  }
   return jobs;
 }
 
@@ -50,6 +58,10 @@ bool can_sum_16_bit_floats(const NamedJob& named) {
 
 class AllreduceMatrix : public ::testing::TestWithParam<NamedJob> {
  protected:
+  static std::vector<std::byte> reduction_of(DType dtype, ReduceOp op, std::size_t count) {
+    return tests::reduction_of(dtype, op, GetParam().job.size, count, GetParam().job.sum_tree);
+  }
+
   /// Runs one allreduce on all ranks, in place or not.
   static std::vector<std::byte> allreduce(Runtime& runtime, DType dtype, ReduceOp op,
                                           std::size_t count, bool in_place) {
@@ -74,7 +86,7 @@ TEST_P(AllreduceMatrix, HasTheBitsOfTheTreeForAwkwardCounts) {
   counts.push_back(200003);  // several slots of any kind
   std::vector<std::vector<std::byte>> expected;
   for (const std::size_t count : counts) {
-    expected.push_back(reduction_of(DType::float32, ReduceOp::sum, size, count));
+    expected.push_back(reduction_of(DType::float32, ReduceOp::sum, count));
   }
   run_job(GetParam().job, [&](Runtime& runtime) {
     for (std::size_t i = 0; i < counts.size(); ++i) {
@@ -103,7 +115,7 @@ TEST_P(AllreduceMatrix, ReducesAllTypesWithAllOperations) {
       }
       if (is_half(one.dtype) && !can_sum_16_bit_floats(GetParam())) continue;
       cases.push_back(one);
-      cases.back().expected = reduction_of(one.dtype, one.op, GetParam().job.size, kCount);
+      cases.back().expected = reduction_of(one.dtype, one.op, kCount);
     }
   }
   run_job(GetParam().job, [&](Runtime& runtime) {
@@ -115,11 +127,10 @@ TEST_P(AllreduceMatrix, ReducesAllTypesWithAllOperations) {
 }
 
 TEST_P(AllreduceMatrix, WorksManyTimesOverWithSeveralInFlight) {
-  const int size = GetParam().job.size;
   const std::vector<std::size_t> counts = {70001, 3, 4096, 150001};
   std::vector<std::vector<std::byte>> expected;
   for (const std::size_t count : counts) {
-    expected.push_back(reduction_of(DType::float32, ReduceOp::sum, size, count));
+    expected.push_back(reduction_of(DType::float32, ReduceOp::sum, count));
   }
   run_job(GetParam().job, [&](Runtime& runtime) {
     for (int round = 0; round < 4; ++round) {
@@ -155,7 +166,7 @@ TEST_P(LargeAllreduce, OfTenMillionElementsHasTheBitsOfTheTree) {
   for (std::size_t rank = 0; rank < size; ++rank) {
     sources.push_back(reinterpret_cast<const std::byte*>(pattern.data() + rank));
   }
-  TreeReducer(DType::float32, ReduceOp::sum, size)
+  TreeReducer(DType::float32, ReduceOp::sum, SumTree(GetParam().job.size))
       .reduce(expected.data(), sources.data(), size, kCount);
   run_job(GetParam().job, [&](Runtime& runtime) {
     const float* in = pattern.data() + runtime.environment().rank;

@@ -153,8 +153,9 @@ std::vector<CollectiveKind> all_kinds() {
 
 std::unique_ptr<Collectives> stream_with_slots(Runtime& runtime, std::size_t slot_bytes) {
   Group& group = *runtime.world();
-  const OperationContext context{group.abort_state(), runtime.requested_algorithm(), nullptr};
-  const MemoryNeeds needs = stream_needs(group.topology(), group.size(), slot_bytes);
+  const OperationContext context{group.abort_state(), group.tree(), runtime.requested_algorithm(),
+                                 nullptr};
+  const MemoryNeeds needs = stream_needs(group.topology(), group.tree(), slot_bytes);
   StreamMemory memory;
   memory.slot_bytes = slot_bytes;
   create_together(group, "stream", "", [&](SegmentSet& segments) {

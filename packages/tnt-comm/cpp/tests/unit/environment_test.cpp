@@ -66,6 +66,8 @@ TEST(Environment, LevelsAndAlgorithmsAreNames) {
   EXPECT_EQ(parse(with("TNT_LOG_LEVEL", "DEBUG")).log_level, LogLevel::debug);
   EXPECT_EQ(parse(kTwoRanks).allreduce_algorithm, "auto");
   EXPECT_EQ(parse(with("TNT_ALLREDUCE_ALGORITHM", "two_shot")).allreduce_algorithm, "two_shot");
+  EXPECT_TRUE(parse(kTwoRanks).sum_tree.empty());
+  EXPECT_EQ(parse(with("TNT_SUM_TREE", " 1x2x1 ")).sum_tree, (std::vector<int>{1, 2, 1}));
 }
 
 TEST(Environment, BlanksAroundAValueDoNotCount) {
@@ -116,6 +118,23 @@ TEST(Environment, IntegersHaveDigitsOnly) {
   }
 }
 
+std::string refusal(const Variables& variables) {
+  try {
+    parse(variables);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Environment, ATreeHasCountsWhoseProductIsTheNumberOfRanks) {
+  for (const char* value : {"", "x", "3", "1x1", "2x", "x2", "2x2", "2x0", "-1x-2", "2 x1", "2X1",
+                            "two", "99999999999x2", "2147483647x2147483647x2"}) {
+    const std::string text = refusal(with("TNT_SUM_TREE", value));
+    EXPECT_NE(text.find("whose product is the number of ranks, 2"), std::string::npos) << text;
+  }
+}
+
 TEST(Environment, SecondsAreDecimalNumbers) {
   for (const auto& [value, expected] : std::map<std::string, double>{
            {"5", 5.0}, {"0.5", 0.5}, {".5", 0.5}, {"5.", 5.0}, {"1e3", 1000.0}, {"1E-2", 0.01}}) {
@@ -136,15 +155,6 @@ TEST(Environment, RanksMayStartForTwoMinutesUnlessAStallTimeIsStated) {
   EXPECT_EQ(parse({}).start_report_s, 120.0);
   EXPECT_EQ(parse(with("TNT_STALL_S", "3")).start_report_s, 3.0);
   EXPECT_EQ(parse(with("TNT_STALL_REPORT_S", "2")).start_report_s, 2.0);
-}
-
-std::string refusal(const Variables& variables) {
-  try {
-    parse(variables);
-  } catch (const UsageError& error) {
-    return error.what();
-  }
-  return "accepted";
 }
 
 TEST(Environment, AnErrorNamesVariableLimitsAndValueAndSaysToCorrectASettingOfTheUser) {

@@ -37,9 +37,9 @@ void expect_sum_of_bits(DType dtype) {
                                 reinterpret_cast<const std::byte*>(right.data())};
   on_flushing_thread([&] {
     std::vector<Bits> result(3000);
-    TreeReducer(dtype, ReduceOp::sum, 2).reduce(result.data(), sources, 2, 3000);
+    TreeReducer(dtype, ReduceOp::sum, SumTree(2)).reduce(result.data(), sources, 2, 3000);
     EXPECT_EQ(result, std::vector<Bits>(3000, 12));
-    TreeReducer(dtype, ReduceOp::max, 2).reduce(result.data(), sources, 2, 3000);
+    TreeReducer(dtype, ReduceOp::max, SumTree(2)).reduce(result.data(), sources, 2, 3000);
     EXPECT_EQ(result, right);
   });
 }

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 namespace tnt::comm {
 namespace {
 
@@ -12,7 +10,7 @@ TEST(Levels, RadicesMultiplyToTheNumberOfMembersSmallestFirst) {
     for (const Radices radices : {Radices::one, Radices::primes}) {
       int product = 1;
       int before = 2;
-      for (const Level& level : levels_of(size, radices)) {
+      for (const Level& level : levels_of(SumTree(size), radices)) {
         EXPECT_EQ(level.stride, product);
         EXPECT_GE(level.radix, before);
         before = level.radix;
@@ -25,7 +23,7 @@ TEST(Levels, RadicesMultiplyToTheNumberOfMembersSmallestFirst) {
 
 TEST(Levels, TeammatesHaveAllDigitsOfTheLevelAndAreEachOthersTeammates) {
   for (int size = 2; size <= 64; ++size) {
-    for (const Level& level : levels_of(size, Radices::primes)) {
+    for (const Level& level : levels_of(SumTree(size), Radices::primes)) {
       for (int member = 0; member < size; ++member) {
         for (int digit = 0; digit < level.radix; ++digit) {
           const int other = level.teammate(member, digit);
@@ -39,21 +37,6 @@ TEST(Levels, TeammatesHaveAllDigitsOfTheLevelAndAreEachOthersTeammates) {
   }
 }
 
-TEST(Levels, BranchesAreProductsOfTheFirstFactors) {
-  const auto branches_of = [](int size) {
-    std::set<int> branches;
-    for (int part = 1; part <= size; ++part) {
-      if (is_branch_size(part, size)) branches.insert(part);
-    }
-    return branches;
-  };
-  EXPECT_EQ(branches_of(8), (std::set<int>{1, 2, 4, 8}));
-  EXPECT_EQ(branches_of(6), (std::set<int>{1, 2, 6}));
-  EXPECT_EQ(branches_of(12), (std::set<int>{1, 2, 4, 12}));
-  EXPECT_EQ(branches_of(45), (std::set<int>{1, 3, 9, 45}));
-  EXPECT_EQ(branches_of(7), (std::set<int>{1, 7}));
-}
-
 std::vector<int> hosts_with(const std::vector<int>& counts) {
   std::vector<int> hosts;
   for (std::size_t host = 0; host < counts.size(); ++host) {
@@ -62,9 +45,14 @@ std::vector<int> hosts_with(const std::vector<int>& counts) {
   return hosts;
 }
 
+HostLayout layout_of(const std::vector<int>& counts) {
+  const std::vector<int> hosts = hosts_with(counts);
+  return host_layout(hosts, SumTree(static_cast<int>(hosts.size())));
+}
+
 TEST(HostLayout, EqualHostsWithABranchEachHaveHierarchicals) {
   for (const auto& counts : std::vector<std::vector<int>>{{2, 2}, {4, 4}, {2, 2, 2}, {3, 3, 3}}) {
-    const HostLayout layout = host_layout(hosts_with(counts));
+    const HostLayout layout = layout_of(counts);
     EXPECT_TRUE(layout.has_branches);
     EXPECT_EQ(layout.num_hosts, static_cast<int>(counts.size()));
     EXPECT_EQ(layout.members_per_host, counts.front());
@@ -72,22 +60,31 @@ TEST(HostLayout, EqualHostsWithABranchEachHaveHierarchicals) {
   }
 }
 
+TEST(HostLayout, AnotherOrderMakesBranchesOfAnyNumberOfRanks) {
+  const HostLayout layout = host_layout(hosts_with({6, 6, 6, 6}), SumTree(std::vector<int>{6, 4}));
+  EXPECT_TRUE(layout.has_branches);
+  EXPECT_EQ(layout.members_per_host, 6);
+  EXPECT_EQ(layout.on_host, SumTree(6));
+  EXPECT_EQ(layout.between_hosts, SumTree(4));
+}
+
 TEST(HostLayout, OneHostOrOneRankPerHostNeedNoLevelsAndNoWarning) {
   for (const auto& counts : std::vector<std::vector<int>>{{1}, {5}, {1, 1, 1}}) {
-    const HostLayout layout = host_layout(hosts_with(counts));
+    const HostLayout layout = layout_of(counts);
     EXPECT_FALSE(layout.has_branches);
     EXPECT_EQ(layout.objection, "");
   }
 }
 
 TEST(HostLayout, OtherwiseItSaysWhyAndWhichNumbersOfRanksWouldFit) {
-  const HostLayout uneven = host_layout(hosts_with({3, 1}));
+  const HostLayout uneven = layout_of({3, 1});
   EXPECT_FALSE(uneven.has_branches);
   EXPECT_NE(uneven.objection.find("between 1 and 3 ranks"), std::string::npos);
   EXPECT_NE(uneven.objection.find("2 or 4"), std::string::npos);
-  const HostLayout no_branch = host_layout(hosts_with({3, 3}));
+  const HostLayout no_branch = layout_of({3, 3});
   EXPECT_FALSE(no_branch.has_branches);
   EXPECT_NE(no_branch.objection.find("2 or 4 ranks on each of the 2 hosts"), std::string::npos);
+  EXPECT_NE(no_branch.objection.find("TNT_SUM_TREE=3x2"), std::string::npos);
 }
 
 }  // namespace

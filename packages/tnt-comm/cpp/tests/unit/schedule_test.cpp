@@ -26,62 +26,71 @@ Symbol input(std::size_t rank, std::size_t place) {
   return 1000003 * (rank + 1) + place;
 }
 
-Symbol sum_at(std::size_t size, std::size_t place) {
+Symbol sum_at(const std::vector<int>& counts, std::size_t size, std::size_t place) {
   std::vector<Symbol> inputs;
   for (std::size_t rank = 0; rank < size; ++rank) inputs.push_back(input(rank, place));
-  return naive_tree(inputs, ScheduleSimulation::combine);
+  return naive_tree(inputs, counts, ScheduleSimulation::combine);
+}
+
+// Of blocks of several lengths; `counts`: of the tree.
+void expect_tree_over_all_inputs(const LevelScheme& scheme, const std::vector<int>& counts) {
+  const SumTree tree(counts);
+  const int size = tree.size();
+  const auto n = static_cast<std::size_t>(size);
+  for (const std::size_t num_granules : {std::size_t{0}, std::size_t{1}, n - 1, n + 1, 3 * n}) {
+    const std::size_t num_bytes = num_granules * kGranule;
+    const AreaSizes areas = allreduce_areas(scheme, tree, num_bytes);
+    std::vector<Schedule> schedules;
+    for (int rank = 0; rank < size; ++rank) {
+      schedules.push_back(allreduce_schedule(scheme, rank, tree, num_bytes, {0, areas.work}));
+    }
+    const std::vector<Schedule> plan = schedules;
+    ScheduleSimulation simulation(std::move(schedules), areas.work + areas.landing,
+                                  static_cast<unsigned>(size), counts);
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      for (std::size_t i = 0; i < num_granules; ++i) simulation.slot(rank)[i] = input(rank, i);
+    }
+    ASSERT_TRUE(simulation.run()) << size << " ranks, " << num_granules << " granules";
+    for (std::size_t rank = 0; rank < n; ++rank) {
+      const std::size_t begin = plan[rank].result / kGranule;
+      for (std::size_t i = 0; i < num_granules; ++i) {
+        ASSERT_EQ(simulation.slot(rank)[begin + i], sum_at(counts, n, i))
+            << "rank " << rank << " of " << size;
+      }
+    }
+  }
 }
 
 class AllreduceSchedule : public ::testing::TestWithParam<LevelScheme> {};
 
 TEST_P(AllreduceSchedule, GivesEveryRankTheTreeOverAllInputsInAnyOrderOfEvents) {
-  for (int size = 1; size <= kMostRanks; ++size) {
-    const auto n = static_cast<std::size_t>(size);
-    for (const std::size_t num_granules : {std::size_t{0}, std::size_t{1}, n - 1, n + 1, 3 * n}) {
-      const std::size_t num_bytes = num_granules * kGranule;
-      const AreaSizes areas = allreduce_areas(GetParam(), size, num_bytes);
-      std::vector<Schedule> schedules;
-      for (int rank = 0; rank < size; ++rank) {
-        schedules.push_back(allreduce_schedule(GetParam(), rank, size, num_bytes, {0, areas.work}));
-      }
-      const std::vector<Schedule> plan = schedules;
-      ScheduleSimulation simulation(std::move(schedules), areas.work + areas.landing,
-                                    static_cast<unsigned>(size));
-      for (std::size_t rank = 0; rank < n; ++rank) {
-        for (std::size_t i = 0; i < num_granules; ++i) {
-          simulation.slot(rank)[i] = input(rank, i);
-        }
-      }
-      ASSERT_TRUE(simulation.run()) << size << " ranks, " << num_granules << " granules";
-      for (std::size_t rank = 0; rank < n; ++rank) {
-        const std::size_t begin = plan[rank].result / kGranule;
-        for (std::size_t i = 0; i < num_granules; ++i) {
-          ASSERT_EQ(simulation.slot(rank)[begin + i], sum_at(n, i))
-              << "rank " << rank << " of " << size;
-        }
-      }
-    }
+  for (int size = 1; size <= kMostRanks; ++size) expect_tree_over_all_inputs(GetParam(), {size});
+}
+
+TEST_P(AllreduceSchedule, GivesEveryRankTheSumInAnotherOrder) {
+  for (const auto& counts : std::vector<std::vector<int>>{{3, 2}, {6, 4}, {6, 16}, {12, 3, 2}}) {
+    expect_tree_over_all_inputs(GetParam(), counts);
   }
 }
 
 TEST_P(AllreduceSchedule, UsesNoMoreNotificationsThanAreReserved) {
   for (int size = 1; size <= kMostRanks; ++size) {
-    for (const Round& round : allreduce_schedule(GetParam(), 0, size, 640, {}).rounds) {
+    for (const Round& round : allreduce_schedule(GetParam(), 0, SumTree(size), 640, {}).rounds) {
       for (const Message& message : round.sends) {
-        EXPECT_LT(message.id, num_rounds(GetParam(), size));
+        EXPECT_LT(message.id, num_rounds(GetParam(), SumTree(size)));
       }
     }
-    EXPECT_LE(num_rounds(GetParam(), size), max_num_rounds(size));
+    EXPECT_LE(num_rounds(GetParam(), SumTree(size)), max_num_rounds(size));
   }
 }
 
 TEST_P(AllreduceSchedule, NumbersArrivalsSoThatEachHasOneSender) {
   for (int size = 1; size <= kMostRanks; ++size) {
-    const std::size_t num_ids = num_arrivals(GetParam(), size);
+    const std::size_t num_ids = num_arrivals(GetParam(), SumTree(size));
     std::map<std::pair<int, NotificationId>, int> senders;  // of receivers' notifications
     std::map<std::pair<int, NotificationId>, int> awaited;
     for (int rank = 0; rank < size; ++rank) {
-      Schedule schedule = allreduce_schedule(GetParam(), rank, size, 640, {});
+      Schedule schedule = allreduce_schedule(GetParam(), rank, SumTree(size), 640, {});
       number_arrivals(schedule);
       for (const Round& round : schedule.rounds) {
         for (const Message& message : round.sends) {
@@ -105,12 +114,12 @@ TEST_P(AllreduceSchedule, SendsWhatTheDocumentationSays) {
     const std::size_t num_bytes = n * kGranule;
     std::size_t num_levels = 0;
     std::size_t num_others = 0;
-    for (const Level& level : levels_of(size, GetParam().radices)) {
+    for (const Level& level : levels_of(SumTree(size), GetParam().radices)) {
       ++num_levels;
       num_others += static_cast<std::size_t>(level.radix - 1);
     }
     const std::size_t phases = GetParam().is_split ? 2 : 1;
-    const Schedule schedule = allreduce_schedule(GetParam(), 0, size, num_bytes, {});
+    const Schedule schedule = allreduce_schedule(GetParam(), 0, SumTree(size), num_bytes, {});
     std::size_t num_messages = 0;
     std::size_t num_sent = 0;
     for (const Round& round : schedule.rounds) {
@@ -128,9 +137,9 @@ TEST_P(AllreduceSchedule, SendsWhatTheDocumentationSays) {
 TEST_P(AllreduceSchedule, LongestBlockFitsAndALongerOneDoesNot) {
   for (int size = 2; size <= kMostRanks; ++size) {
     const AreaSizes available{64 * kGranule, 80 * kGranule};
-    const std::size_t longest = longest_block(GetParam(), size, available);
+    const std::size_t longest = longest_block(GetParam(), SumTree(size), available);
     const auto fits = [&](std::size_t num_bytes) {
-      const AreaSizes needed = allreduce_areas(GetParam(), size, num_bytes);
+      const AreaSizes needed = allreduce_areas(GetParam(), SumTree(size), num_bytes);
       return needed.work <= available.work && needed.landing <= available.landing;
     };
     EXPECT_TRUE(fits(longest));

@@ -19,7 +19,7 @@ std::vector<MemoryNeeds> segments_for(const MessagePattern& pattern, int num_hos
                                       std::size_t num_bytes) {
   SegmentPlan plan(kMostNotifications);
   for (std::size_t i = 0; i < kNumBuckets; ++i) {
-    plan.add(needs_in_place(pattern, num_hosts, num_bytes));
+    plan.add(needs_in_place(pattern, SumTree(num_hosts), num_bytes));
   }
   return plan.totals();
 }

@@ -33,7 +33,7 @@ TEST_P(TreeReduce, HasTheBitsOfTheNaiveTree) {
   for (const std::size_t count : {0, 1, 5, 2047, 2048, 2049, 10007}) {
     const auto inputs = inputs_of(count);
     const auto sources = pointers_to(inputs);
-    TreeReducer reducer(DType::float32, ReduceOp::sum, sources.size());
+    TreeReducer reducer(DType::float32, ReduceOp::sum, SumTree(GetParam()));
     std::vector<float> result(count, -1.0F);
     reducer.reduce(result.data(), sources.data(), sources.size(), count);
     const auto expected = sum_of(GetParam(), count);
@@ -48,7 +48,7 @@ TEST_P(TreeReduce, MayWriteOverAnySource) {
   for (int target = 0; target < GetParam(); ++target) {
     auto inputs = inputs_of(kCount);
     const auto sources = pointers_to(inputs);
-    TreeReducer reducer(DType::float32, ReduceOp::sum, sources.size());
+    TreeReducer reducer(DType::float32, ReduceOp::sum, SumTree(GetParam()));
     reducer.reduce(inputs[static_cast<std::size_t>(target)].data(), sources.data(), sources.size(),
                    kCount);
     EXPECT_EQ(inputs[static_cast<std::size_t>(target)], expected);
@@ -66,7 +66,7 @@ TEST_P(TreeReduce, WritesToAllTargetsOfWhichAnyMayBeSources) {
     for (auto& array : *arrays) targets.push_back(reinterpret_cast<std::byte*>(array.data()));
   }
   const auto sources = pointers_to(inputs);
-  TreeReducer reducer(DType::float32, ReduceOp::sum, sources.size());
+  TreeReducer reducer(DType::float32, ReduceOp::sum, SumTree(GetParam()));
   for (std::size_t num_targets = 1; num_targets <= others.size(); ++num_targets) {
     reducer.reduce_to({targets.data(), num_targets}, sources.data(), sources.size(), kCount);
     for (std::size_t k = 0; k < others.size(); ++k) {
@@ -85,9 +85,9 @@ TEST(TreeReduce, BytesWrapAround) {
   const std::byte* sources[] = {reinterpret_cast<const std::byte*>(left.data()),
                                 reinterpret_cast<const std::byte*>(right.data())};
   std::vector<std::int8_t> result(4);
-  TreeReducer(DType::int8, ReduceOp::sum, 2).reduce(result.data(), sources, 2, 4);
+  TreeReducer(DType::int8, ReduceOp::sum, SumTree(2)).reduce(result.data(), sources, 2, 4);
   EXPECT_EQ(result, (std::vector<std::int8_t>{-128, 127, -56, -2}));
-  TreeReducer(DType::int8, ReduceOp::prod, 2).reduce(result.data(), sources, 2, 4);
+  TreeReducer(DType::int8, ReduceOp::prod, SumTree(2)).reduce(result.data(), sources, 2, 4);
   EXPECT_EQ(result, (std::vector<std::int8_t>{127, -128, 16, 1}));
 }
 
@@ -99,7 +99,7 @@ TEST(TreeReduce, HalvesAreWrittenToAllTargets) {
   std::vector<std::vector<std::uint16_t>> results(5, std::vector<std::uint16_t>(3000));
   std::vector<std::byte*> targets;
   for (auto& result : results) targets.push_back(reinterpret_cast<std::byte*>(result.data()));
-  TreeReducer(DType::float16, ReduceOp::sum, 2).reduce_to(targets, sources, 2, 3000);
+  TreeReducer(DType::float16, ReduceOp::sum, SumTree(2)).reduce_to(targets, sources, 2, 3000);
   for (const auto& result : results) {
     EXPECT_EQ(result, std::vector<std::uint16_t>(3000, 0x4200));  // 3
   }

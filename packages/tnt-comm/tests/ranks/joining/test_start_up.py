@@ -89,6 +89,14 @@ def test_a_rank_waits_for_shared_memory_that_is_still_being_written(job_id: str)
     assert outcome(late)[:2] == (0, "1 2\n")
 
 
+def test_ranks_of_a_host_have_one_order_of_summation(job_id: str) -> None:
+    first = start(0, 2, job_id, TNT_TIMEOUT_S="3")
+    code, _, err = outcome(start(1, 2, job_id, TNT_SUM_TREE="2"))
+    assert code == 1
+    assert "rank 1 has TNT_SUM_TREE=2, but rank 0 has unset" in err
+    assert outcome(first)[0] == 1
+
+
 def test_three_variables_are_enough(job_id: str) -> None:
     ranks = [start(rank, 2, job_id) for rank in range(2)]
     assert [outcome(rank)[:2] for rank in ranks] == [(0, "0 2\n"), (0, "1 2\n")]

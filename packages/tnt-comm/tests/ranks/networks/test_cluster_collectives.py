@@ -1,5 +1,6 @@
 """All collectives over GPI-2 and UCX: the bits of the tree, on one host and on several."""
 
+import os
 from collections.abc import Iterator
 
 import allreduce_checks
@@ -7,10 +8,10 @@ import collective_checks
 import gatherer_checks
 import pytest
 import reducer_checks
-from engines import ENGINES, PLACEMENTS, hosts_of, variables_for
+from engines import ENGINES, LOOPBACK, PLACEMENTS, hosts_of, variables_for
 
 import tnt_comm
-from tnt_comm.testing import RankPool, observe_ranks
+from tnt_comm.testing import Host, RankPool, observe_ranks, run_ranks
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -96,3 +97,21 @@ def test_hosts_of_unequal_size_are_told_of_once(engine: dict[str, str]) -> None:
         )
     assert [report.outcome for report in reports] == ["returned"] * 3
     assert reports[0].output.count("sends the data of every rank over the network") == 1
+
+
+def test_hosts_of_three_are_summed_first_if_the_job_says_so(engine: dict[str, str]) -> None:
+    env = {**engine, **LOOPBACK, "TNT_SUM_TREE": "3x2"}
+    run_ranks(allreduce_checks.check_order_of_counts, 6, (3, 2), env=env, hosts=(Host(3), Host(3)))
+
+
+def join_with_tree_on_rank_1() -> None:
+    if os.environ["TNT_RANK"] == "1":
+        os.environ["TNT_SUM_TREE"] = "2"
+    tnt_comm.init()
+
+
+def test_ranks_with_other_orders_of_summation_are_refused_by_all(engine: dict[str, str]) -> None:
+    env = {**engine, **LOOPBACK}
+    for report in observe_ranks(join_with_tree_on_rank_1, 2, env=env, hosts=(Host(1), Host(1))):
+        assert "The environments of the ranks contradict each other: rank 1" in report.error
+        assert "TNT_SUM_TREE=2, but rank 0 has unset" in report.error

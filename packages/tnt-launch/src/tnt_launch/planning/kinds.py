@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from tnt_launch.planning.grammar import Kind
 
+_COUNT = "0*[1-9][0-9]{0,8}"
+_COUNTS = re.compile(f"{_COUNT}(x{_COUNT})*")
 _HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
 
 
@@ -45,6 +47,15 @@ class HostAndPort(Kind[str]):
     def _parse(self, word: str) -> str | None:
         found = _HOST_AND_PORT.fullmatch(word)
         return word if found and 1 <= int(found["port"]) <= 65535 else None
+
+
+class Counts(Kind[str]):
+    """Numbers of at least 1 with an `x` between two of them."""
+
+    rule = "numbers with an x between two of them, such as 6x16"
+
+    def _parse(self, word: str) -> str | None:
+        return word if _COUNTS.fullmatch(word) else None
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER, write_to_stderr
 from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.host_facts import HostFacts, inspect_host
@@ -22,7 +24,12 @@ from tnt_launch.planning.rank_environment import (
 )
 from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, check_program
-from tnt_launch.planning.variables import GRACE_S, NUM_THREADS, OUTPUT_ON_ALL_DEVICES
+from tnt_launch.planning.variables import (
+    GRACE_S,
+    NUM_THREADS,
+    OUTPUT_ON_ALL_DEVICES,
+    SUM_TREE,
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +92,9 @@ class LaunchPlan:
         device = "GPU" if self.gpus_per_node else "CPU"
         size = len(self.ranks)
         noun = "rank" if size == 1 else "ranks"
-        return f"{size} {noun} on {hosts}, device {device}, threads per rank: {threads}"
+        tree = self.ranks[0].environment.get(SUM_TREE.name)
+        order = f", order of sums: {tree}" if tree else ""
+        return f"{size} {noun} on {hosts}, device {device}, threads per rank: {threads}{order}"
 
 
 def make_plan(
@@ -98,6 +107,7 @@ def make_plan(
 ) -> LaunchPlan:
     """Turn a spec into the plan of a job. Pure."""
     ranks = _choose_ranks(spec, hosts)
+    _check_sum_tree(settings, sum(ranks.per_host))
     job = _Job(
         spec,
         settings,
@@ -158,6 +168,15 @@ def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
     return choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
+
+
+def _check_sum_tree(settings: Settings, size: int) -> None:
+    tree = settings.get(SUM_TREE)
+    if tree is not None and math.prod(int(count) for count in tree.split("x")) != size:
+        raise LaunchError(
+            f"The product of TNT_SUM_TREE={tree} must be the number of ranks, {size}. For h hosts "
+            f"of r ranks it is rxh. Correct it or unset it."
+        )
 
 
 def _plan_host(

@@ -75,6 +75,17 @@ def test_every_variable_is_one_that_is_declared():
     assert {name for name in found if name.startswith("TNT_")} <= set(ALL_NAMES)
 
 
+def test_an_order_of_summation_is_told_and_passed_on():
+    plan = plan_of(ranks_per_node=6, environment={"TNT_SUM_TREE": " 3x2"})
+    assert [rank.environment["TNT_SUM_TREE"] for rank in plan.ranks] == ["3x2"] * 6
+    assert plan.summary().endswith(", order of sums: 3x2")
+
+
+def test_an_order_of_summation_of_other_ranks_is_refused():
+    with pytest.raises(LaunchError, match="TNT_SUM_TREE=6x16 must be the number of ranks, 6"):
+        plan_of(ranks_per_node=6, environment={"TNT_SUM_TREE": "6x16"})
+
+
 @pytest.mark.parametrize(
     ("cores", "ranks", "threads"), [(8, 2, "4"), (8, 3, "2"), (2, 4, "1"), (7, 7, "1")]
 )

@@ -125,6 +125,28 @@ std::string job_id(const VariableLookup& lookup, const Environment& environment)
   return *value;
 }
 
+// Numbers of neighbours that are combined one after the other, whose product is that of the ranks.
+std::vector<int> sum_tree(const VariableLookup& lookup, int size) {
+  const char* name = variables::kSumTree.name;
+  const auto value = value_of(lookup, name);
+  if (!value) return {};
+  std::vector<int> counts;
+  std::int64_t product = 1;
+  for (std::size_t begin = 0; begin <= value->size();) {
+    const std::size_t end = std::min(value->find('x', begin), value->size());
+    const auto count = number_in<int>(value->substr(begin, end - begin));
+    const bool is_count = count && *count >= 1;
+    counts.push_back(is_count ? *count : 0);
+    product = is_count && product <= size ? product * *count : 0;
+    begin = end + 1;
+  }
+  if (product == size) return counts;
+  refuse(name, *value,
+         text("must be numbers with an x between two of them, such as 6x16, whose product is the"
+              " number of ranks, ",
+              size));
+}
+
 std::string timeline(const VariableLookup& lookup) {
   const char* name = variables::kTimeline.name;
   const auto value = value_of(lookup, name);
@@ -170,6 +192,13 @@ std::optional<HostAndPort> parse_host_and_port(const std::string& value) {
   return result;
 }
 
+std::string text_of_counts(const std::vector<int>& counts) {
+  if (counts.empty()) return "unset";
+  std::string result;
+  for (const int count : counts) result += text(result.empty() ? "" : "x", count);
+  return result;
+}
+
 Environment parse_environment(const VariableLookup& lookup) {
   using namespace variables;
   constexpr int kMost = 1 << 20;
@@ -196,6 +225,7 @@ Environment parse_environment(const VariableLookup& lookup) {
     result.start_report_s = result.stall_report_s;
   }
   result.allreduce_algorithm = word(lookup, kAllreduceAlgorithm);
+  result.sum_tree = sum_tree(lookup, result.size);
   result.log_level = static_cast<LogLevel>(word_index(lookup, kLogLevel));
   result.gpi2_library = text_of(lookup, kGpi2Library);
   // The ports of a job are the 4 x 256 that begin here.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/waiting.hpp"
@@ -42,8 +43,9 @@ struct Environment {
   double stall_report_s = 5.0;     ///< TNT_STALL_S, > 0: first report of a wait
   double start_report_s = kStartReportS;  ///< of a wait for ranks to join: TNT_STALL_S if it is set
   std::string allreduce_algorithm = "auto";  ///< TNT_ALLREDUCE_ALGORITHM: a name of the table
-  LogLevel log_level = LogLevel::warning;    ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
-  std::string gpi2_library;                  ///< TNT_GPI2_LIBRARY; empty: looked for
+  std::vector<int> sum_tree;  ///< TNT_SUM_TREE: {6, 16} of "6x16"; empty: the default order
+  LogLevel log_level = LogLevel::warning;  ///< TNT_LOG_LEVEL: DEBUG, INFO, WARNING, ERROR
+  std::string gpi2_library;                ///< TNT_GPI2_LIBRARY; empty: looked for
   int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
   std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
   RdmaUse ucx_rdma = RdmaUse::automatic;  ///< TNT_UCX_RDMA: auto, on or off
@@ -58,6 +60,9 @@ struct Environment {
   std::optional<int> gaspi_socket;     ///< GASPI_SOCKET, this rank's number among those of its host
   std::string gaspi_machine_file;      ///< GASPI_MFILE; rank 0 reads it
 };
+
+/// Numbers as in TNT_SUM_TREE: "6x16"; "unset" if there are none.
+std::string text_of_counts(const std::vector<int>& counts);
 
 /// Looks a variable up; empty when it is not set.
 using VariableLookup = std::function<std::optional<std::string>(const char*)>;

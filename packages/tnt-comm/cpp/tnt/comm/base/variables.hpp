@@ -33,6 +33,7 @@ constexpr Variable kTimeoutS{.name = "TNT_TIMEOUT_S", .fallback = "600"};
 constexpr Variable kStallS{.name = "TNT_STALL_S", .fallback = "5"};
 constexpr Variable kStallReportS{.name = "TNT_STALL_REPORT_S"};
 constexpr Variable kAllreduceAlgorithm{.name = "TNT_ALLREDUCE_ALGORITHM", .fallback = "auto", .words = {"auto", "one_shot", "two_shot", "recursive_doubling", "halving_doubling", "pipelined"}};
+constexpr Variable kSumTree{.name = "TNT_SUM_TREE"};
 constexpr Variable kGpi2Library{.name = "TNT_GPI2_LIBRARY"};
 constexpr Variable kGpi2Port{.name = "TNT_GPI2_PORT", .minimum = 1024, .maximum = 64511};
 constexpr Variable kUcxLibrary{.name = "TNT_UCX_LIBRARY"};

@@ -31,7 +31,7 @@ class OneShotAllreduce final : public StagedWork {
         in_(static_cast<const std::byte*>(arrays.in)),
         out_(static_cast<std::byte*>(arrays.out)),
         sources_(static_cast<std::size_t>(ring().size())),
-        reducer_(descriptor.dtype, descriptor.op, sources_.size()) {}
+        reducer_(descriptor.dtype, descriptor.op, tree()) {}
 
   void copy_in(std::uint64_t index) override {
     if (num_bytes_ > 0) std::memcpy(pipeline().slot_of(ring().rank(), index), in_, num_bytes_);
@@ -104,7 +104,7 @@ class TwoShotAllreduce final : public StagedWork {
         stride_(size_of(dtype)),
         count_(count),
         sources_(static_cast<std::size_t>(ring().size())),
-        reducer_(dtype, op, sources_.size()) {
+        reducer_(dtype, op, tree()) {
     has_second_round = true;
     block_length_ = ring().pair_slot_bytes() / stride_ * sources_.size();
     num_copied_blocks_ = std::max<std::size_t>(1, (count + block_length_ - 1) / block_length_);
@@ -270,7 +270,7 @@ class QuickAllreduce {
       : stream_(std::move(stream)),
         limit_bytes_(one_shot_limit_bytes(stream_->ring.size())),
         sources_(static_cast<std::size_t>(stream_->ring.size())),
-        reducer_(DType::uint8, ReduceOp::sum, sources_.size()) {}
+        reducer_(DType::uint8, ReduceOp::sum, stream_->context.tree) {}
 
   /// Whether messages of this size are OneShotAllreduce's.
   bool takes(std::size_t num_bytes) const { return num_bytes <= limit_bytes_; }

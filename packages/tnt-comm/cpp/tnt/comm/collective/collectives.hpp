@@ -11,6 +11,7 @@
 #include "tnt/comm/base/recycled_memory.hpp"
 #include "tnt/comm/collective/abort_state.hpp"
 #include "tnt/comm/collective/descriptor.hpp"
+#include "tnt/comm/kernel/sum_tree.hpp"
 #include "tnt/comm/progress/operation.hpp"
 #include "tnt/comm/trace/monitor.hpp"
 
@@ -337,6 +338,7 @@ struct StreamMemory {
 
 struct OperationContext {
   std::shared_ptr<AbortState> abort_state;
+  SumTree tree;
   AllreduceAlgorithm requested = AllreduceAlgorithm::automatic;
   std::shared_ptr<const SharedRegions> regions = {};
 };

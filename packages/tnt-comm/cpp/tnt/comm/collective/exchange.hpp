@@ -190,7 +190,7 @@ class ReduceScatter final : public PartsWork<Exchange> {
   ReduceScatter(const auto& pipeline, const Descriptor& descriptor, const CallArrays& arrays)
       : PartsWork<Exchange>(pipeline, descriptor, arrays),
         sources_(static_cast<std::size_t>(this->size())),
-        reducer_(descriptor.dtype, descriptor.op, sources_.size()) {}
+        reducer_(descriptor.dtype, descriptor.op, this->tree()) {}
 
   void copy_out(std::uint64_t index) override {
     const Range bytes = this->block(index, this->rank());
@@ -213,7 +213,7 @@ class ReduceScatter final : public PartsWork<Exchange> {
 ///   - outgoing(member, index), send(member, index, num_bytes): where what the member is to get
 ///     is put, and how much that is. In that order, and in copy_in() for every member;
 ///   - incoming(member, index): where what the member has sent can be read, in copy_out();
-///   - rank(), size(), descriptor(), and, from on_match() on, count_of(member).
+///   - rank(), size(), tree(), descriptor(), and, from on_match() on, count_of(member).
 /// World::Exchange takes from everybody to everybody, World::Tree from the root to all,
 /// World::Barrier has no data, and World::Call<Work> is the operation.
 template <typename World>

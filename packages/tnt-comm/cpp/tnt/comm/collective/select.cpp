@@ -43,7 +43,7 @@ AllreduceQuery query_of(const AllreduceCase& wanted) {
 
 std::size_t num_copies(int size, Radices radices) {
   std::size_t copies = 0;
-  for (const Level& level : levels_of(size, radices)) {
+  for (const Level& level : levels_of(SumTree(size), radices)) {
     copies += static_cast<std::size_t>(level.radix - 1);
   }
   return copies;
@@ -103,8 +103,7 @@ double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_byte
   const MessagePattern pattern = pattern_of(algorithm);
   const auto bytes = static_cast<double>(num_bytes);
   const double phases = pattern.scheme.is_split ? 2 : 1;
-  const double rounds =
-      phases * static_cast<double>(levels_of(size, pattern.scheme.radices).size());
+  const auto rounds = static_cast<double>(num_rounds(pattern.scheme, SumTree(size)));
   const double messages = phases * static_cast<double>(num_copies(size, pattern.scheme.radices));
   const double share = static_cast<double>(size - 1) / size;
   const double combined = pattern.scheme.is_split ? share * bytes : messages * bytes;

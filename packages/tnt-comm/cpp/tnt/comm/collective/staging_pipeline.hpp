@@ -48,6 +48,7 @@ class StagedWork {
  protected:
   const StagingPipeline& pipeline() const { return pipeline_; }
   const SlotRing& ring() const;
+  const SumTree& tree() const;
 
  private:
   const StagingPipeline& pipeline_;
@@ -135,6 +136,10 @@ class StagingPipeline {
 
 inline const SlotRing& StagedWork::ring() const {
   return pipeline_.ring();
+}
+
+inline const SumTree& StagedWork::tree() const {
+  return pipeline_.stream().context.tree;
 }
 
 /// A call of a collective that goes through the slots of a ring, in as many blocks as it needs.

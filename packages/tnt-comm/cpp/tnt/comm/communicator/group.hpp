@@ -124,6 +124,8 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   /// members.
   std::pair<CreationId, std::string> next_object();
 
+  /// The order of its sums.
+  const SumTree& tree() const { return tree_; }
   Topology topology() const { return topology_; }
   const HostLayout& hosts() const { return hosts_; }
 
@@ -151,7 +153,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   [[noreturn]] void break_and_rethrow(const Descriptor& descriptor);
   std::uint32_t require_root(int root) const;
   OperationContext operation_context() const {
-    return {abort_state_, runtime_.requested_algorithm(), regions_};
+    return {abort_state_, tree_, runtime_.requested_algorithm(), regions_};
   }
   void warn_of_one_level() const;
 
@@ -160,6 +162,7 @@ class TNT_COMM_EXPORT Group : public std::enable_shared_from_this<Group> {
   int rank_;  // among them
   CreationId id_;
   std::string key_;
+  SumTree tree_;
   HostLayout hosts_;
   std::shared_ptr<AbortState> abort_state_;
   Topology topology_ = Topology::readable;

@@ -18,10 +18,18 @@ int index_in(const std::vector<int>& ranks, int rank) {
   return static_cast<int>(std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin());
 }
 
-HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks) {
+// The order that the job asks for is one of all its ranks.
+SumTree tree_of(const Environment& environment, std::size_t num_members) {
+  const auto size = static_cast<int>(num_members);
+  const bool is_given = !environment.sum_tree.empty() && size == environment.size;
+  return is_given ? SumTree(environment.sum_tree) : SumTree(size);
+}
+
+HostLayout hosts_of(const Transport& transport, const std::vector<int>& ranks,
+                    const SumTree& tree) {
   std::vector<int> nodes;
   for (const int rank : ranks) nodes.push_back(transport.node_of(rank));
-  return host_layout(nodes);
+  return host_layout(nodes, tree);
 }
 
 std::string describe_ranks(const std::vector<int>& ranks) {
@@ -158,7 +166,8 @@ Group::Group(Runtime& runtime, std::vector<int> ranks)
       rank_(index_in(ranks_, runtime.environment().rank)),
       id_(runtime.next_creation_of(ranks_)),
       key_(group_key(id_)),
-      hosts_(hosts_of(runtime.transport(), ranks_)) {
+      tree_(tree_of(runtime.environment(), ranks_.size())),
+      hosts_(hosts_of(runtime.transport(), ranks_, tree_)) {
   if (runtime.transport().is_readable_among(ranks_)) {
     topology_ = Topology::readable;
   } else {
@@ -190,7 +199,7 @@ void Group::open(const std::string& name, const std::string& title, JoinWatch& w
   const auto news = plan.add(
       world ? MemoryNeeds{}
             : MemoryNeeds{Rendezvous::num_bytes(ranks_.size()), Rendezvous::kNumNotifications});
-  const auto slots = plan.add(stream_needs(topology_, size(), slot_bytes));
+  const auto slots = plan.add(stream_needs(topology_, tree_, slot_bytes));
   SegmentSet segments(*this, key_, title, [&watch] { watch.look(); });
   StreamMemory memory{
       .slot_bytes = slot_bytes, .offset = slots.offset, .notification = slots.notification};
@@ -217,7 +226,7 @@ void Group::warn_of_one_level() const {
 }
 
 CallStream Group::create_flat_stream(SegmentSet& segments, std::size_t slot_bytes) {
-  const MemoryNeeds needs = stream_needs(topology_, size(), slot_bytes);
+  const MemoryNeeds needs = stream_needs(topology_, tree_, slot_bytes);
   return {.collectives =
               make_stream(*this, operation_context(),
                           {.segment = segments.create(needs), .slot_bytes = slot_bytes})};

@@ -26,8 +26,8 @@ Buckets made_by(const Makers& makers) {
 
 std::shared_ptr<StagedStream> ring_in(const Group& group, const std::shared_ptr<Segment>& segment,
                                       const SlotLayout& layout) {
-  return std::make_shared<StagedStream>(
-      StagedStream{{.abort_state = group.abort_state()}, SlotRing(segment, layout)});
+  return std::make_shared<StagedStream>(StagedStream{
+      {.abort_state = group.abort_state(), .tree = group.tree()}, SlotRing(segment, layout)});
 }
 
 // Alone, there is nothing to reduce.
@@ -81,12 +81,16 @@ MessagePattern pattern_for(const Group& group, const BucketSpec& spec) {
 }
 
 // The slots of a bucket that is packed in place in the memory at `place`.
-std::shared_ptr<RmaStream> slots_in(const Group& group, const std::shared_ptr<Segment>& segment,
+std::shared_ptr<RmaStream> slots_in(const Group& group, const SumTree& tree,
+                                    const std::shared_ptr<Segment>& segment,
                                     const SegmentPlan::Place& place, RmaLayout layout) {
   layout.offset = place.offset;
   layout.notification = place.notification;
-  return std::make_shared<RmaStream>(RmaStream{
-      .abort_state = group.abort_state(), .check = nullptr, .segment = segment, .layout = layout});
+  return std::make_shared<RmaStream>(RmaStream{.abort_state = group.abort_state(),
+                                               .tree = tree,
+                                               .check = nullptr,
+                                               .segment = segment,
+                                               .layout = layout});
 }
 
 Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
@@ -95,12 +99,12 @@ Buckets create_put_only(Group& group, SegmentSet& set, const std::vector<BucketS
   Makers makers;
   for (const BucketSpec& spec : specs) {
     const MessagePattern pattern = pattern_for(group, spec);
-    const RmaLayout layout = layout_in_place(pattern, group.size(), spec.num_bytes());
-    MemoryNeeds needs = needs_in_place(pattern, group.size(), spec.num_bytes());
+    const RmaLayout layout = layout_in_place(pattern, group.tree(), spec.num_bytes());
+    MemoryNeeds needs = needs_in_place(pattern, group.tree(), spec.num_bytes());
     needs.num_bytes += ArrivalReport::memory_needs(group.size()).num_bytes;  // behind the slots
     makers.push_back([&, pattern, layout, place = plan.add(needs)] {
       const auto& segment = segments[place.segment];
-      return std::make_shared<RmaBucket>(slots_in(group, segment, place, layout),
+      return std::make_shared<RmaBucket>(slots_in(group, group.tree(), segment, place, layout),
                                          ArrivalReport(segment, place.offset + layout.num_bytes()),
                                          pattern, spec);
     });
@@ -130,8 +134,8 @@ Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<Buc
     const Range chunk = chunk_of(spec.count, spec.dtype, hosts.members_per_host,
                                  hosts.local_index_of(group.rank()));
     const std::size_t chunk_bytes = chunk.size() * size_of(accumulator_of(spec.dtype));
-    const RmaLayout exchange = layout_in_place(pattern, hosts.num_hosts, chunk_bytes);
-    const auto place = between_hosts.add(needs_in_place(pattern, hosts.num_hosts, chunk_bytes));
+    const RmaLayout exchange = layout_in_place(pattern, hosts.between_hosts, chunk_bytes);
+    const auto place = between_hosts.add(needs_in_place(pattern, hosts.between_hosts, chunk_bytes));
     const auto report = among_all.add(ArrivalReport::memory_needs(group.size()));
     makers.push_back([=, &group, &hosts, &spec, &host_segment, &exchange_segments, &group_segment] {
       const HostLevel host{
@@ -140,7 +144,7 @@ Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<Buc
           .segment = host_segment,
           .slots = std::make_shared<DoubleBuffer>(host_segment, slots.offset, slot_bytes)};
       return std::make_shared<HierarchicalBucket>(
-          slots_in(group, exchange_segments[place.segment], place, exchange),
+          slots_in(group, hosts.between_hosts, exchange_segments[place.segment], place, exchange),
           ArrivalReport(group_segment, report.offset), host, pattern, spec);
     });
   }
@@ -162,10 +166,10 @@ std::size_t slot_bytes_for(Topology topology) {
   return topology == Topology::readable ? 512 * 1024 : 256 * 1024;
 }
 
-MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_bytes) {
+MemoryNeeds stream_needs(Topology topology, const SumTree& tree, std::size_t slot_bytes) {
   return topology == Topology::readable
              ? MemoryNeeds{ReadableCollectives::layout_with(slot_bytes).num_bytes(), 0}
-             : RmaCollectives::memory_needs(num_members, slot_bytes);
+             : RmaCollectives::memory_needs(tree, slot_bytes);
 }
 
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory) {

@@ -18,7 +18,7 @@ class SegmentSet;
 std::size_t slot_bytes_for(Topology topology);
 
 /// What the members of a stream need of a segment of theirs; slots are of about the given size.
-MemoryNeeds stream_needs(Topology topology, int num_members, std::size_t slot_bytes);
+MemoryNeeds stream_needs(Topology topology, const SumTree& tree, std::size_t slot_bytes);
 
 /// The further segments that two levels need. Collective, blocking.
 void create_levels(SegmentSet& segments, const HostLayout& hosts, StreamMemory& memory);

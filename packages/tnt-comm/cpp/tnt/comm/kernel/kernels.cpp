@@ -6,18 +6,20 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tnt/comm/kernel/table.hpp"
 
 namespace tnt::comm {
 
-TreeReducer::TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources)
+TreeReducer::TreeReducer(DType dtype, ReduceOp op, SumTree tree)
     : dtype_(dtype),
       op_(op),
-      current_(max_sources),
+      tree_(std::move(tree)),
+      current_(static_cast<std::size_t>(tree_.size())),
       // One block per partial result, and for 16-bit floats one more for the
       // end; a widened source takes a block of its own.
-      scratch_(std::make_unique_for_overwrite<Block[]>(max_sources + 1)) {}
+      scratch_(std::make_unique_for_overwrite<Block[]>(current_.size() + 1)) {}
 
 void TreeReducer::reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
                          std::size_t count) {
@@ -66,9 +68,10 @@ void TreeReducer::reduce_block(std::span<void* const> dsts, std::size_t num_sour
   const DType accumulator = accumulator_of(dtype_);
   const auto& combine = kernels().combine[index_of(accumulator)][index_of(op_)];
   const auto at_once = dsts.first(std::min(dsts.size(), KernelTable::kMaxTargets));
+  const bool is_whole = num_sources == current_.size();
   std::size_t num_left = num_sources;
-  while (num_left > 1) {
-    const std::size_t fold = smallest_prime_factor(num_left);
+  for (std::size_t level = 0; num_left > 1; ++level) {
+    const auto fold = is_whole ? static_cast<std::size_t>(tree_.folds()[level]) : num_sources;
     const std::size_t num_sums = num_left / fold;
     for (std::size_t i = 0; i < num_sums; ++i) {
       const std::byte* sum = current_[i * fold];

@@ -6,24 +6,21 @@
 #include <vector>
 
 #include "tnt/comm/base/array.hpp"
+#include "tnt/comm/kernel/sum_tree.hpp"
 
 namespace tnt::comm {
 
 /// Combines n vectors into one, in the one order that all algorithms share.
 ///
-/// Let p be the smallest prime factor of n. Each p neighbours are combined first, from the lowest
-/// up, which leaves n/p vectors; then the same again. So 4 vectors give (x0+x1)+(x2+x3), 6 give
-/// ((x0+x1)+(x2+x3))+(x4+x5), 3 give (x0+x1)+x2. Neighbours are ranks of one host, so their sum is
-/// formed there before it crosses the network. An element's result depends on nothing but the n
-/// elements, so any cutting gives the same bits. float16 and bfloat16 are combined as float32 and
+/// That order is a SumTree. An element's result depends on nothing but the n elements, so any
+/// cutting gives the same bits. float16 and bfloat16 are combined as float32 and
 /// rounded once at the end. Subnormal numbers are kept on every thread (see GradualUnderflow).
 ///
 /// Works in blocks that stay in the first-level caches. Holds its scratch
 /// memory, so an object serves one thread at a time.
 class TreeReducer {
  public:
-  /// `max_sources` vectors at most.
-  TreeReducer(DType dtype, ReduceOp op, std::size_t max_sources);
+  TreeReducer(DType dtype, ReduceOp op, SumTree tree);
 
   /// From now on, combines other elements in another way.
   void become(DType dtype, ReduceOp op) {
@@ -31,7 +28,8 @@ class TreeReducer {
     op_ = op;
   }
 
-  /// dst[i] = tree over sources[0..n-1][i]. `dst` may be one of the sources.
+  /// dst[i] = tree over sources[0..n-1][i]. `dst` may be one of the sources. Fewer sources than the
+  /// tree has members are combined one after the other.
   void reduce(void* dst, const std::byte* const* sources, std::size_t num_sources,
               std::size_t count);
 
@@ -51,6 +49,7 @@ class TreeReducer {
 
   DType dtype_;
   ReduceOp op_;
+  SumTree tree_;
   std::vector<const std::byte*> current_;  // operands of the level at hand
   std::vector<void*> targets_;             // of the block at hand
   std::unique_ptr<Block[]> scratch_;

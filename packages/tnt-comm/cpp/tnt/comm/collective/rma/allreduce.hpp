@@ -36,11 +36,12 @@ inline std::vector<Range> blocks_in_place(const MessagePattern& pattern, std::si
 ///
 /// Twice the array and the landing area, which is as large for split exchanges, and S
 /// times as large for whole ones (see LevelScheme), which are for small arrays.
-inline RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes) {
+inline RmaLayout layout_in_place(const MessagePattern& pattern, const SumTree& tree,
+                                 std::size_t num_bytes) {
   RmaLayout layout;
   const std::vector<Range> blocks = blocks_in_place(pattern, num_bytes);
   for (const Range& block : blocks) {
-    const AreaSizes sizes = allreduce_areas(pattern.scheme, size, block.size());
+    const AreaSizes sizes = allreduce_areas(pattern.scheme, tree, block.size());
     layout.areas.work += sizes.work;
     layout.areas.landing += sizes.landing;
   }
@@ -49,9 +50,10 @@ inline RmaLayout layout_in_place(const MessagePattern& pattern, int size, std::s
 }
 
 /// What it needs of a segment of Senders::one.
-inline MemoryNeeds needs_in_place(const MessagePattern& pattern, int size, std::size_t num_bytes) {
-  return {layout_in_place(pattern, size, num_bytes).num_bytes(),
-          num_arrivals(pattern.scheme, size)};
+inline MemoryNeeds needs_in_place(const MessagePattern& pattern, const SumTree& tree,
+                                  std::size_t num_bytes) {
+  return {layout_in_place(pattern, tree, num_bytes).num_bytes(),
+          num_arrivals(pattern.scheme, tree)};
 }
 
 /// The blocks of an allreduce, their exchanges, and the sums that these are for.
@@ -71,7 +73,7 @@ class BlockReduction : public RmaWork {
         element_bytes_(size_of(dtype)),
         in_(static_cast<const std::byte*>(arrays.in)),
         out_(static_cast<std::byte*>(arrays.out)),
-        reducer_(dtype, op, num_operands(pattern.scheme, stream().size())) {
+        reducer_(dtype, op, tree_of_teams(pattern.scheme, stream().tree)) {
     sends_before_match = true;
   }
 
@@ -108,7 +110,7 @@ class BlockReduction : public RmaWork {
     for (const Range& block : blocks) {
       add_exchange(block.size(), areas);
       number_arrivals(exchanges_.back().schedule);
-      const AreaSizes sizes = allreduce_areas(pattern_.scheme, stream().size(), block.size());
+      const AreaSizes sizes = allreduce_areas(pattern_.scheme, stream().tree, block.size());
       areas.work += sizes.work;
       areas.landing += sizes.landing;
     }
@@ -143,17 +145,16 @@ class BlockReduction : public RmaWork {
     std::size_t input = 0;  // where it begins in the slot
   };
 
-  static std::size_t num_operands(const LevelScheme& scheme, int size) {
-    int largest = 1;
-    for (const Level& level : levels_of(size, scheme.radices)) {
-      largest = std::max(largest, level.radix);
-    }
-    return static_cast<std::size_t>(largest);
+  // By which a rank combines what its team has sent. The teams of folds have as many members as
+  // these say, which are combined one after the other.
+  static SumTree tree_of_teams(const LevelScheme& scheme, const SumTree& tree) {
+    const bool has_folds = scheme.radices == Radices::primes && tree.size() > 1;
+    return has_folds ? SumTree(*std::ranges::max_element(tree.folds())) : tree;
   }
 
   void add_exchange(std::size_t num_bytes, const Areas& areas) {
     exchanges_.push_back(
-        {allreduce_schedule(pattern_.scheme, stream().rank(), stream().size(), num_bytes, areas),
+        {allreduce_schedule(pattern_.scheme, stream().rank(), stream().tree, num_bytes, areas),
          areas.work});
   }
 
@@ -191,8 +192,7 @@ class RmaAllreduce final : public BlockReduction {
   RmaAllreduce(const RmaPipeline& pipeline, const Descriptor& descriptor,
                const MessagePattern& pattern, const CallArrays& arrays)
       : BlockReduction(pipeline, pattern, descriptor.dtype, descriptor.op, arrays) {
-    const std::size_t longest =
-        longest_block(pattern.scheme, stream().size(), stream().layout.areas);
+    const std::size_t longest = longest_block(pattern.scheme, stream().tree, stream().layout.areas);
     cut(descriptor.num_bytes(), longest);
     exchange_copied(longest, block(num_blocks - 1).size());
   }

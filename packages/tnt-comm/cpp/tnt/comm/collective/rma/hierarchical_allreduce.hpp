@@ -22,9 +22,12 @@ namespace tnt::comm {
 /// others they are what they are (the partial type is accumulator_of() the type).
 class PartialReducer {
  public:
-  PartialReducer(DType dtype, ReduceOp op, std::size_t max_sources)
-      : dtype_(dtype), reducer_(accumulator_of(dtype), op, max_sources), operands_(max_sources) {
-    if (is_rounded()) widened_.assign(max_sources, std::vector<float>(kWidenedElements));
+  /// Of all members of the branch.
+  PartialReducer(DType dtype, ReduceOp op, const SumTree& branch)
+      : dtype_(dtype),
+        reducer_(accumulator_of(dtype), op, branch),
+        operands_(static_cast<std::size_t>(branch.size())) {
+    if (is_rounded()) widened_.assign(operands_.size(), std::vector<float>(kWidenedElements));
   }
 
   /// dst (of the partial type) = tree over the sources (of the type).
@@ -112,7 +115,7 @@ class HierarchicalAllreduce final : public BlockReduction {
         host_(std::move(host)),
         dtype_(descriptor.dtype),
         operands_(static_cast<std::size_t>(ring().size())),
-        on_host_(dtype_, descriptor.op, operands_.size()) {
+        on_host_(dtype_, descriptor.op, host_.hosts.on_host) {
     if (is_in_place()) {
       const Range own = chunk_of(descriptor.count, dtype_, ring().size(), ring().rank());
       for (const Range& bytes : exchange_in_place(own.size() * partial_bytes_)) {
@@ -121,8 +124,7 @@ class HierarchicalAllreduce final : public BlockReduction {
       }
       return;
     }
-    const std::size_t longest =
-        longest_block(pattern.scheme, stream().size(), stream().layout.areas);
+    const std::size_t longest = longest_block(pattern.scheme, stream().tree, stream().layout.areas);
     cut(descriptor.num_bytes(), elements_of_blocks(ring(), longest, dtype_) * element_bytes_);
     exchange_copied(chunk(0).size() * partial_bytes_,
                     chunk(num_blocks - 1).size() * partial_bytes_);

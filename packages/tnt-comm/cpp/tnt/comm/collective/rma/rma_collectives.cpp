@@ -102,6 +102,7 @@ class RmaExchangeWork : public RmaWork {
 
   int rank() const { return stream().rank(); }
   int size() const { return stream().size(); }
+  const SumTree& tree() const { return stream().tree; }
   const Descriptor& descriptor() const { return descriptor_; }
   std::size_t share() const { return share_; }
   std::uint64_t count_of(int member) const { return stream().check->count_of(member); }
@@ -209,13 +210,13 @@ struct RmaWorld {
 
 std::shared_ptr<RmaStream> make_stream(const OperationContext& context,
                                        const StreamMemory& memory) {
-  const int size = memory.segment->size();
-  const MemoryNeeds check = FingerprintCheck::memory_needs(size);
-  RmaLayout layout = stream_layout(size, memory.slot_bytes);
+  const MemoryNeeds check = FingerprintCheck::memory_needs(memory.segment->size());
+  RmaLayout layout = stream_layout(context.tree, memory.slot_bytes);
   layout.offset = memory.offset + check.num_bytes;
   layout.notification = memory.notification + check.num_notifications;
   return std::make_shared<RmaStream>(RmaStream{
       .abort_state = context.abort_state,
+      .tree = context.tree,
       .check =
           std::make_shared<FingerprintCheck>(memory.segment, memory.offset, memory.notification),
       .segment = memory.segment,
@@ -225,15 +226,15 @@ std::shared_ptr<RmaStream> make_stream(const OperationContext& context,
 // The chunk of a rank is what fills a slot of the exchange, and as many blocks are under way.
 SlotLayout layout_on_host(const HostLayout& hosts, std::size_t slot_bytes) {
   return {.slot_bytes = static_cast<std::size_t>(hosts.members_per_host) * slot_bytes,
-          .depth = stream_layout(hosts.num_hosts, slot_bytes).depth};
+          .depth = stream_layout(hosts.between_hosts, slot_bytes).depth};
 }
 
 }  // namespace
 
-MemoryNeeds RmaCollectives::memory_needs(int num_members, std::size_t slot_bytes) {
-  MemoryNeeds needs = FingerprintCheck::memory_needs(num_members);
-  needs.num_bytes += stream_layout(num_members, slot_bytes).num_bytes();
-  needs.num_notifications += max_num_rounds(num_members);
+MemoryNeeds RmaCollectives::memory_needs(const SumTree& tree, std::size_t slot_bytes) {
+  MemoryNeeds needs = FingerprintCheck::memory_needs(tree.size());
+  needs.num_bytes += stream_layout(tree, slot_bytes).num_bytes();
+  needs.num_notifications += max_num_rounds(tree.size());
   return needs;
 }
 
@@ -242,7 +243,8 @@ MemoryNeeds RmaCollectives::needs_on_host(const HostLayout& hosts, std::size_t s
 }
 
 MemoryNeeds RmaCollectives::needs_between_hosts(const HostLayout& hosts, std::size_t slot_bytes) {
-  return {stream_layout(hosts.num_hosts, slot_bytes).num_bytes(), max_num_rounds(hosts.num_hosts)};
+  return {stream_layout(hosts.between_hosts, slot_bytes).num_bytes(),
+          max_num_rounds(hosts.num_hosts)};
 }
 
 RmaCollectives::RmaCollectives(OperationContext context, const StreamMemory& memory,
@@ -253,9 +255,10 @@ RmaCollectives::RmaCollectives(OperationContext context, const StreamMemory& mem
   host_.ring = std::make_shared<SlotRing>(memory.on_host, layout_on_host(hosts, memory.slot_bytes));
   between_hosts_ = std::make_shared<RmaStream>(
       RmaStream{.abort_state = context_.abort_state,
+                .tree = hosts.between_hosts,
                 .check = stream_->check,
                 .segment = memory.between_hosts,
-                .layout = stream_layout(hosts.num_hosts, memory.slot_bytes)});
+                .layout = stream_layout(hosts.between_hosts, memory.slot_bytes)});
 }
 
 Collectives::Made RmaCollectives::make(const Descriptor& descriptor, CallArrays arrays) {

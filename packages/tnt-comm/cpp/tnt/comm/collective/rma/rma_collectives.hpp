@@ -14,7 +14,7 @@ namespace tnt::comm {
 class RmaCollectives final : public Collectives {
  public:
   /// Longer messages take several blocks through slots of about this size.
-  static MemoryNeeds memory_needs(int num_members, std::size_t slot_bytes);
+  static MemoryNeeds memory_needs(const SumTree& tree, std::size_t slot_bytes);
   /// With two levels, what is needed of a segment of the ranks of each host, and of one
   /// of the ranks with the same place on all hosts.
   static MemoryNeeds needs_on_host(const HostLayout& hosts, std::size_t slot_bytes);

@@ -26,19 +26,19 @@ struct RmaLayout {
 
 /// The layout for a stream of calls: areas for which the longest block of every split allreduce,
 /// an equal share per member of an allgather and so on is about `work_bytes`.
-inline RmaLayout stream_layout(int num_members, std::size_t work_bytes) {
+inline RmaLayout stream_layout(const SumTree& tree, std::size_t work_bytes) {
   // Enough blocks under way that a rank has something to send while it waits for
   // the rounds of the others: with eight ranks, six of them for each block.
   constexpr std::size_t kDepth = 4;
   // Every member needs a place of its own in the area.
-  const std::size_t least = static_cast<std::size_t>(num_members) * kCacheLineBytes;
+  const std::size_t least = static_cast<std::size_t>(tree.size()) * kCacheLineBytes;
   RmaLayout layout;
   layout.depth = kDepth;
   layout.areas.work = round_up(std::max(work_bytes, least), kCacheLineBytes);
   layout.areas.landing = layout.areas.work;
   for (const Radices radices : {Radices::one, Radices::primes}) {
     const LevelScheme split{.is_split = true, .radices = radices};
-    const std::size_t needed = allreduce_areas(split, num_members, layout.areas.work).landing;
+    const std::size_t needed = allreduce_areas(split, tree, layout.areas.work).landing;
     layout.areas.landing = std::max(layout.areas.landing, needed);
   }
   return layout;
@@ -59,6 +59,7 @@ inline RmaLayout stream_layout(int num_members, std::size_t work_bytes) {
 /// have counters, and no cache line that a post shares with its data. Threads: one at a time.
 struct RmaStream {
   std::shared_ptr<AbortState> abort_state;
+  SumTree tree;
   std::shared_ptr<FingerprintCheck> check;  ///< of calls
   std::shared_ptr<Segment> segment;         ///< operations may outlive the object they belong to
   RmaLayout layout;

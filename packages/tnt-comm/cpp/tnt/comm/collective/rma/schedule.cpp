@@ -68,13 +68,13 @@ Round combining_round(const Level& level, int member, const Landing& landing, No
   return round;
 }
 
-Schedule whole_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
-                        const Areas& areas) {
+Schedule whole_schedule(const LevelScheme& scheme, int member, const SumTree& tree,
+                        std::size_t num_bytes, const Areas& areas) {
   Schedule schedule;
   schedule.result = areas.work;
   Landing landing{areas.landing, padded(num_bytes)};
   // Every level writes to a buffer of its own: messages from the one before may not have left.
-  for (const Level& level : levels_of(size, scheme.radices)) {
+  for (const Level& level : levels_of(tree, scheme.radices)) {
     const Range source{schedule.result, schedule.result + num_bytes};
     schedule.rounds.push_back(combining_round(level, member, landing, schedule.rounds.size(),
                                               [&](int) { return source; }));
@@ -98,12 +98,12 @@ Round gather_round(const Level& level, int member, const Range& shared, Notifica
   return round;
 }
 
-Schedule split_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
-                        const Areas& areas) {
+Schedule split_schedule(const LevelScheme& scheme, int member, const SumTree& tree,
+                        std::size_t num_bytes, const Areas& areas) {
   Schedule schedule;
   schedule.result = areas.work;
   Landing landing{areas.landing, padded(num_bytes)};
-  const std::vector<Level> levels = levels_of(size, scheme.radices);
+  const std::vector<Level> levels = levels_of(tree, scheme.radices);
   // What the team of a level shares.
   std::vector<Range> shared = {{areas.work, areas.work + num_bytes}};
   for (const Level& level : levels) {
@@ -132,7 +132,7 @@ std::vector<int> members_of_hosts(const std::vector<int>& hosts) {
 
 // "2 or 4": the nearest numbers of ranks per host, up and down, that fit.
 std::string better_numbers(int num_hosts, int wanted) {
-  const auto fits = [&](int number) { return is_branch_size(number, number * num_hosts); };
+  const auto fits = [&](int number) { return SumTree(number * num_hosts).is_branch_size(number); };
   int below = std::max(1, wanted);
   while (!fits(below)) --below;  // 1 always fits
   int above = wanted + 1;
@@ -145,29 +145,19 @@ constexpr NotificationId kAnswer = 1;
 
 }  // namespace
 
-std::vector<Level> levels_of(int size, Radices radices) {
+std::vector<Level> levels_of(const SumTree& tree, Radices radices) {
+  if (tree.size() == 1) return {};
+  if (radices == Radices::one) return {{tree.size(), 1}};
   std::vector<Level> levels;
   int stride = 1;
-  while (stride < size) {
-    const int left = size / stride;
-    const int radix = radices == Radices::one
-                          ? left
-                          : static_cast<int>(smallest_prime_factor(static_cast<std::size_t>(left)));
-    levels.push_back({radix, stride});
-    stride *= radix;
+  for (const int fold : tree.folds()) {
+    levels.push_back({fold, stride});
+    stride *= fold;
   }
   return levels;
 }
 
-bool is_branch_size(int part, int size) {
-  int branch = 1;
-  for (const Level& level : levels_of(size, Radices::primes)) {
-    if (branch < part) branch *= level.radix;
-  }
-  return branch == part;
-}
-
-HostLayout host_layout(const std::vector<int>& hosts) {
+HostLayout host_layout(const std::vector<int>& hosts, const SumTree& tree) {
   const std::vector<int> counts = members_of_hosts(hosts);
   const auto [fewest, most] = std::minmax_element(counts.begin(), counts.end());
   HostLayout layout;
@@ -177,28 +167,31 @@ HostLayout host_layout(const std::vector<int>& hosts) {
     layout.objection =
         text("its hosts have between ", *fewest, " and ", *most,
              " ranks; with equally many on each, ", better_numbers(layout.num_hosts, *most), ",");
-  } else if (!is_branch_size(*most, static_cast<int>(hosts.size()))) {
+  } else if (!tree.is_branch_size(*most)) {
     layout.objection =
         text("the sum of ", *most, " neighbouring ranks is no part of the order of summation of ",
-             hosts.size(), " ranks; with ", better_numbers(layout.num_hosts, *most - 1),
+             hosts.size(), " ranks; with TNT_SUM_TREE=", *most, "x", layout.num_hosts,
+             ", which changes that order, or with ", better_numbers(layout.num_hosts, *most - 1),
              " ranks on each of the ", layout.num_hosts, " hosts");
   } else {
     layout.has_branches = true;
     layout.members_per_host = *most;
+    layout.on_host = tree.branch(*most);
+    layout.between_hosts = tree.above(*most);
   }
   return layout;
 }
 
-Schedule allreduce_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
-                            const Areas& areas) {
-  return scheme.is_split ? split_schedule(scheme, member, size, num_bytes, areas)
-                         : whole_schedule(scheme, member, size, num_bytes, areas);
+Schedule allreduce_schedule(const LevelScheme& scheme, int member, const SumTree& tree,
+                            std::size_t num_bytes, const Areas& areas) {
+  return scheme.is_split ? split_schedule(scheme, member, tree, num_bytes, areas)
+                         : whole_schedule(scheme, member, tree, num_bytes, areas);
 }
 
-AreaSizes allreduce_areas(const LevelScheme& scheme, int size, std::size_t num_bytes) {
+AreaSizes allreduce_areas(const LevelScheme& scheme, const SumTree& tree, std::size_t num_bytes) {
   AreaSizes sizes{padded(num_bytes), 0};
   std::size_t longest = padded(num_bytes);
-  for (const Level& level : levels_of(size, scheme.radices)) {
+  for (const Level& level : levels_of(tree, scheme.radices)) {
     const auto radix = static_cast<std::size_t>(level.radix);
     if (scheme.is_split) {
       longest = part_of(longest, radix, 0, kCacheLineBytes).size();
@@ -210,9 +203,10 @@ AreaSizes allreduce_areas(const LevelScheme& scheme, int size, std::size_t num_b
   return sizes;
 }
 
-std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& available) {
+std::size_t longest_block(const LevelScheme& scheme, const SumTree& tree,
+                          const AreaSizes& available) {
   const auto fits = [&](std::size_t num_granules) {
-    const AreaSizes needed = allreduce_areas(scheme, size, num_granules * kCacheLineBytes);
+    const AreaSizes needed = allreduce_areas(scheme, tree, num_granules * kCacheLineBytes);
     return needed.work <= available.work && needed.landing <= available.landing;
   };
   std::size_t most = available.work / kCacheLineBytes + 1;  // does not fit
@@ -239,20 +233,22 @@ void number_arrivals(Schedule& schedule) {
   }
 }
 
-std::size_t num_arrivals(const LevelScheme& scheme, int size) {
+std::size_t num_arrivals(const LevelScheme& scheme, const SumTree& tree) {
   std::size_t num_others = 0;
-  for (const Level& level : levels_of(size, scheme.radices)) {
+  for (const Level& level : levels_of(tree, scheme.radices)) {
     num_others += static_cast<std::size_t>(level.radix - 1);
   }
   return num_others * (scheme.is_split ? 2 : 1);
 }
 
-std::size_t num_rounds(const LevelScheme& scheme, int size) {
-  return levels_of(size, scheme.radices).size() * (scheme.is_split ? 2 : 1);
+std::size_t num_rounds(const LevelScheme& scheme, const SumTree& tree) {
+  return levels_of(tree, scheme.radices).size() * (scheme.is_split ? 2 : 1);
 }
 
 std::size_t max_num_rounds(int size) {
-  return std::max<std::size_t>(2, num_rounds({.is_split = true, .radices = Radices::primes}, size));
+  // All trees of as many members have as many folds.
+  const LevelScheme longest{.is_split = true, .radices = Radices::primes};
+  return std::max<std::size_t>(2, num_rounds(longest, SumTree(size)));
 }
 
 Schedule exchange_schedule(int member, int size, std::size_t share, SentParts parts,

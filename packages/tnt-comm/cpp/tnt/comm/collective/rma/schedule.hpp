@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tnt/comm/kernel/sum_tree.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
@@ -55,7 +56,7 @@ struct AreaSizes {
 
 enum class Radices {
   one,     ///< a single level with everybody: [n]
-  primes,  ///< the prime factors of n, smallest first
+  primes,  ///< the folds of the sum's tree
 };
 
 /// One level of a mixed-radix numbering of the members 0 .. n-1.
@@ -63,7 +64,7 @@ enum class Radices {
 /// Member i has the digit (i / stride) mod radix on the level. Members that differ in this digit
 /// only are a *team*: they exchange data on the level. The first level has stride 1, so its teams
 /// are neighbours; once a team on level l has combined what its members held, each of them holds
-/// the sum of `stride * radix` neighbours. That is the order of TreeReducer.
+/// the sum of `stride * radix` neighbours. That is the order of the tree.
 struct Level {
   int radix = 1;
   int stride = 1;
@@ -73,12 +74,8 @@ struct Level {
   int teammate(int member, int digit) const { return member + (digit - digit_of(member)) * stride; }
 };
 
-/// The levels of `size` members; none for one member.
-std::vector<Level> levels_of(int size, Radices radices);
-
-/// Whether each `part` consecutive members of `size`, counted from 0, are a
-/// branch of the tree of TreeReducer, so that they can combine what they have first.
-bool is_branch_size(int part, int size);
+/// The levels of a tree's members; none for one member.
+std::vector<Level> levels_of(const SumTree& tree, Radices radices);
 
 /// How the members of a group lie on hosts, and whether a host can reduce what
 /// its members have before anything crosses the network.
@@ -95,13 +92,17 @@ struct HostLayout {
   /// Why there are no branches although some host has several members, and what helps; or "".
   std::string objection;
 
+  /// The order of the sum inside a host, and of the hosts' sums.
+  SumTree on_host{1};
+  SumTree between_hosts{1};
+
   int host_of(int member) const { return member / members_per_host; }
   int local_index_of(int member) const { return member % members_per_host; }
   int member_at(int host, int local_index) const { return host * members_per_host + local_index; }
 };
 
-/// `hosts`: the host of each member, in the group's order.
-HostLayout host_layout(const std::vector<int>& hosts);
+/// `hosts`: the host of each member, in the group's order. `tree`: of the members.
+HostLayout host_layout(const std::vector<int>& hosts, const SumTree& tree);
 
 /// The family of allreduce algorithms between ranks that can only put into each other's memory.
 ///
@@ -123,7 +124,7 @@ HostLayout host_layout(const std::vector<int>& hosts);
 ///     whole:  one round per level,   S messages,   S * B bytes
 ///     split:  two rounds per level,  2S messages,  2 (n-1)/n * B bytes
 ///
-/// All have the bits of TreeReducer, which combines a level's operands: one
+/// All have the bits of the tree, by which a level's operands are combined: one
 /// level is the tree itself; prime levels, neighbours first, are its folds. Only
 /// for 16-bit floats are prime levels not enough: partial sums would be rounded.
 struct LevelScheme {
@@ -133,17 +134,18 @@ struct LevelScheme {
   friend bool operator==(const LevelScheme&, const LevelScheme&) = default;
 };
 
-/// The schedule of `member` of `size` for a block of `num_bytes`, which it has
+/// The schedule of `member` of a tree for a block of `num_bytes`, which it has
 /// put at the begin of the work area. A block begins and ends between elements
 /// if its length is a multiple of 64 bytes or reaches the end of the array.
-Schedule allreduce_schedule(const LevelScheme& scheme, int member, int size, std::size_t num_bytes,
-                            const Areas& areas);
+Schedule allreduce_schedule(const LevelScheme& scheme, int member, const SumTree& tree,
+                            std::size_t num_bytes, const Areas& areas);
 
 /// What the slots must offer for a block of `num_bytes`.
-AreaSizes allreduce_areas(const LevelScheme& scheme, int size, std::size_t num_bytes);
+AreaSizes allreduce_areas(const LevelScheme& scheme, const SumTree& tree, std::size_t num_bytes);
 
 /// The longest block, a multiple of 64 bytes, that fits; 0 if none does.
-std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& available);
+std::size_t longest_block(const LevelScheme& scheme, const SumTree& tree,
+                          const AreaSizes& available);
 
 /// Gives each message that a rank gets in an allreduce a notification number of
 /// its own, which so has one sender only: the schedule of a segment of
@@ -151,12 +153,12 @@ std::size_t longest_block(const LevelScheme& scheme, int size, const AreaSizes& 
 void number_arrivals(Schedule& schedule);
 
 /// Messages that a rank gets in an allreduce, and so numbers after number_arrivals(): S or 2S.
-std::size_t num_arrivals(const LevelScheme& scheme, int size);
+std::size_t num_arrivals(const LevelScheme& scheme, const SumTree& tree);
 
 /// Rounds of an allreduce, and so notification numbers before.
-std::size_t num_rounds(const LevelScheme& scheme, int size);
+std::size_t num_rounds(const LevelScheme& scheme, const SumTree& tree);
 
-/// The same of any scheme, and of the other collectives' schedules, at most.
+/// The same of any scheme and tree, and of the other collectives' schedules, at most.
 std::size_t max_num_rounds(int size);
 
 enum class SentParts;

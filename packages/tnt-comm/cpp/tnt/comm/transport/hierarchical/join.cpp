@@ -43,7 +43,8 @@ HostRanks ranks_of_this_host(const Environment& environment) {
   return {.prefix = environment.num_nodes == 1 ? job : text(job, "-node", environment.node_rank),
           .first_rank = environment.rank - environment.local_rank,
           .count = environment.local_size,
-          .job_id = job};
+          .job_id = job,
+          .sum_tree = text_of_counts(environment.sum_tree)};
 }
 
 std::unique_ptr<ShmTransport> join_host(const Environment& environment, const Deadline& deadline) {

@@ -123,13 +123,14 @@ RankLocation location_of(const Environment& environment, const std::string& engi
           .num_nodes = environment.num_nodes,
           .build = text(build_name(), ", ", engine),
           .job_id = environment.job_id,
+          .sum_tree = text_of_counts(environment.sum_tree),
           .host = host_name(),
           .pid = ::getpid()};
 }
 
 ControlMessage hello_of(const RankLocation& location) {
   return {ControlKind::hello,
-          text(location.build, "\n", location.job_id, "\n", location.host),
+          text(location.build, "\n", location.job_id, "\n", location.host, "\n", location.sum_tree),
           {location.size, location.local_rank, location.local_size, location.node_rank,
            location.num_nodes, location.pid}};
 }
@@ -146,6 +147,7 @@ RankLocation location_in(const ControlMessage& hello) {
   std::getline(lines, location.build);
   std::getline(lines, location.job_id);
   std::getline(lines, location.host);
+  std::getline(lines, location.sum_tree);
   return location;
 }
 
@@ -163,6 +165,8 @@ std::vector<int> nodes_of(const std::vector<RankLocation>& locations) {
     }
     require(location.job_id == first.job_id, rank, location, "TNT_JOB_ID", location.job_id,
             of_first(first.job_id));
+    require(location.sum_tree == first.sum_tree, rank, location, "TNT_SUM_TREE", location.sum_tree,
+            of_first(first.sum_tree));
     require(location.size == first.size, rank, location, "TNT_SIZE", location.size,
             of_first(first.size));
     require(location.num_nodes == first.num_nodes, rank, location, "TNT_NUM_NODES",

@@ -68,6 +68,7 @@ struct RankLocation {
   int num_nodes = 0;
   std::string build;  ///< of this library and of what it sends with
   std::string job_id;
+  std::string sum_tree;  ///< TNT_SUM_TREE
   std::string host;
   int pid = 0;
 };

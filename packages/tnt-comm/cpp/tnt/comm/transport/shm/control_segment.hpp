@@ -25,7 +25,8 @@ struct HostRanks {
   std::string prefix;
   int first_rank = 0;
   int count = 0;
-  std::string job_id = {};  ///< for EndedRanks
+  std::string job_id = {};    ///< for EndedRanks
+  std::string sum_tree = {};  ///< text_of_counts() of TNT_SUM_TREE, the same on all ranks
 };
 
 /// The one segment that exists once per job and host: who the ranks are, whether
@@ -45,6 +46,7 @@ class ControlSegment {
         count_(host.count),
         stall_report_s_(stall_report_s),
         start_report_s_(start_report_s),
+        sum_tree_(host.sum_tree),
         ended_(host.job_id, rank) {
     const bool is_creator = rank == first_rank_;
     if (is_creator) memory_ = SharedMemory::create(name_, num_bytes());
@@ -158,6 +160,7 @@ class ControlSegment {
     std::array<char, 64> build;  // first in all builds
     std::atomic<std::uint32_t> is_ready;
     std::uint32_t size;
+    FixedText<256> sum_tree;
   };
 
   std::size_t num_bytes() const {
@@ -174,6 +177,7 @@ class ControlSegment {
     release_fence();
     header().build[0] = build[0];
     header().size = static_cast<std::uint32_t>(count_);
+    header().sum_tree.set(sum_tree_);
     header().is_ready.store(1, std::memory_order_release);
   }
 
@@ -203,6 +207,11 @@ class ControlSegment {
                "Check that it was started with the same TNT_JOB_ID on this host"
                " and calls tnt_comm.init() (TNT_TIMEOUT_S).",
                deadline);
+    const std::string of_first = header().sum_tree.get();
+    if (sum_tree_ == of_first) return;
+    throw UsageError("The environments of the ranks contradict each other: rank ", rank_,
+                     " has TNT_SUM_TREE=", sum_tree_, ", but rank ", first_rank_, " has ", of_first,
+                     ". All ranks must be started by one launch.");
   }
 
   bool try_open() {
@@ -275,6 +284,7 @@ class ControlSegment {
   int count_;
   double stall_report_s_;
   double start_report_s_;
+  std::string sum_tree_;
   EndedRanks ended_;
   SharedMemory memory_;  // keeps its descriptor: it carries the liveness lock
   std::atomic<bool> has_left_{false};
