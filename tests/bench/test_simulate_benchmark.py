@@ -294,6 +294,16 @@ def test_a_baseline_of_several_ranks_is_what_the_model_gives_there():
     assert again[0].error == pytest.approx(0, abs=1e-6)
 
 
+def test_hosts_of_six_send_what_is_least_if_their_ranks_are_summed_first():
+    hosts = 16
+    flat, first = (Layout(hosts, 6, is_host_first=which) for which in (False, True))
+    outcomes = [replay(Costs(), resnet50_on(layout)) for layout in (flat, first)]
+    assert [outcome.is_hierarchical for outcome in outcomes] == [False, True]
+    least = 2 * (hosts - 1) / hosts * resnet50_bytes()
+    assert outcomes[0].card_bytes / least > 1.7
+    assert outcomes[1].card_bytes / least < 1.05
+
+
 def test_predictions_name_what_is_in_their_file(tmp_path):
     file = tmp_path / "predictions.toml"
     file.write_text(
@@ -306,6 +316,7 @@ def test_predictions_name_what_is_in_their_file(tmp_path):
         ranks_per_host = 4
         hosts = [1, 2]
         steps_per_epoch = 100
+        is_host_first = false
         [[network]]
         title = "ours"
         machines = ["rdma_100", "rdma_400"]
@@ -337,5 +348,5 @@ def test_the_benchmark_compares_published_results(tmp_path):
     assert "published points within 10%" in finished.output
     header, *rows = map(json.loads, file.read_text().splitlines())
     assert header["benchmark"] == "simulate"
-    assert len(rows) == 18 + 10 + 22
+    assert len(rows) == 20 + 10 + 22
     assert all(math.isfinite(row["error"]) for row in rows)

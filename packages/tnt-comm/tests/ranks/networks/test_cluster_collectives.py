@@ -101,7 +101,7 @@ def test_hosts_of_unequal_size_are_told_of_once(engine: dict[str, str]) -> None:
 
 def test_hosts_of_three_are_summed_first_if_the_job_says_so(engine: dict[str, str]) -> None:
     env = {**engine, **LOOPBACK, "TNT_SUM_TREE": "3x2"}
-    run_ranks(allreduce_checks.check_order_of_counts, 6, (3, 2), env=env, hosts=(Host(3), Host(3)))
+    run_ranks(allreduce_checks.check_order_of_counts, 6, 3, 2, env=env, hosts=(Host(3), Host(3)))
 
 
 def join_with_tree_on_rank_1() -> None:
