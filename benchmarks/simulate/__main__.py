@@ -11,13 +11,14 @@ from pathlib import Path
 from benchmarks import command
 from benchmarks.records import Row, make_header
 from benchmarks.simulate import report
+from benchmarks.simulate.embedding import compare_ways
 from benchmarks.simulate.measured import SlowLink, measure, measured_once
 from benchmarks.simulate.pictures import draw_all
 from benchmarks.simulate.predictions import Prediction, predict_all
 from benchmarks.simulate.published import compare, names_of_series, series
 from benchmarks.simulate.schedules import check_bytes
 
-PARTS = ("bytes", "measured", "published", "predictions", "measure")
+PARTS = ("bytes", "measured", "published", "predictions", "embedding", "measure")
 # Of clusters in predictions.toml: points of the original there.
 PUBLISHED = {
     "ResNet-50, 64 nodes x 4 CPU ranks": "original_cpu_resnet50",
@@ -90,6 +91,14 @@ def predict_steps(plots: Path | None) -> list[Row]:
     return [row for group in groups for row in report.rows_of_predictions(group)]
 
 
+def compare_embeddings() -> list[Row]:
+    """Ways to exchange the gradient that is ready last."""
+    compared = list(compare_ways())
+    print("## The gradient of a shared embedding, which is ready last\n")
+    print(*report.table_of_embeddings(compared), "", sep="\n", flush=True)
+    return report.rows_of_embeddings(compared)
+
+
 def main() -> None:
     arguments = make_parser().parse_args()
     if arguments.plots and importlib.util.find_spec("matplotlib") is None:
@@ -103,6 +112,8 @@ def main() -> None:
         rows += check_published()
     if "predictions" in arguments.parts or arguments.plots:
         rows += predict_steps(arguments.plots)
+    if "embedding" in arguments.parts:
+        rows += compare_embeddings()
     if "measure" in arguments.parts:
         rows += check_links("Measured now, on slow links", measure(arguments.mbit))
     header = make_header("simulate", {}, {"parts": list(arguments.parts), "mbit": arguments.mbit})

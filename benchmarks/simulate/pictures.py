@@ -106,15 +106,19 @@ def _finish(axis: Any, ranks: Sequence[int], title: str) -> None:
 def _speedups_of_clusters(
     pyplot: Any, clusters: Sequence[Group], published: Mapping[str, Series]
 ) -> Any:
-    figure, axes = _axes(pyplot, len(clusters), 3.4)
-    for axis, group in zip(axes, clusters, strict=True):
-        _curve(axis, group, LINES[0], "this tree, predicted")
-        series = published.get(group[0].title)
+    titles = list(dict.fromkeys(group[0].title for group in clusters))
+    figure, axes = _axes(pyplot, len(titles), 3.4)
+    for axis, title in zip(axes, titles, strict=True):
+        groups = [group for group in clusters if group[0].title == title]
+        for color, group in zip((LINES[0], LINES[2]), groups, strict=False):
+            order = group[0].heading.removeprefix(title)
+            _curve(axis, group, color, f"this tree, predicted{order}")
+        series = published.get(title)
         if series:
             ranks, speedups = speedups_published(series)
             axis.plot(ranks, speedups, "o", color=LINES[1], markersize=4,
                       label="original, published")  # fmt: skip
-        _finish(axis, [each.layout.num_ranks for each in group], group[0].title)
+        _finish(axis, [each.layout.num_ranks for each in groups[0]], title)
     axes[0].set_ylabel("speed-up")
     return figure
 
@@ -152,9 +156,9 @@ def _losses(pyplot: Any, groups: Sequence[Group]) -> Any:
             shares = [each.losses_s[part] / each.step.compute_s for each in group]
             axis.bar(names, shares, bottom=below, color=color, label=part, width=0.75)
             below = [low + share for low, share in zip(below, shares, strict=True)]
-        is_alone = sum(each[0].title == group[0].title for each in groups) == 1
+        is_alone = sum(each[0].heading == group[0].heading for each in groups) == 1
         network = "" if is_alone else f"\n{group[0].machine.title}"
-        axis.set(title=group[0].title + network, xlabel="ranks")
+        axis.set(title=group[0].heading.replace(", TNT", "\nTNT") + network, xlabel="ranks")
         axis.axhline(1, color=TEXT, linewidth=0.8)
         axis.set_ylim(0, 1.05 * max(below))
         axis.tick_params(axis="x", labelsize=7)

@@ -33,6 +33,12 @@ class Prediction:
     edges_s: tuple[float, float]  # of the step with a slow network, and with a quick one
 
     @property
+    def heading(self) -> str:
+        """The title, with the order of summation if it is not the default."""
+        order = f", TNT_SUM_TREE={self.layout.ranks_per_host}xhosts"
+        return self.title + (order if self.layout.is_host_first else "")
+
+    @property
     def total_s(self) -> float:
         """Of the step, and its share of what happens once an epoch."""
         return self.step.total_s + self.once_s

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.records import Row
+from benchmarks.simulate.embedding import Ways
 from benchmarks.simulate.measured import SlowLink
 from benchmarks.simulate.predictions import Prediction
 from benchmarks.simulate.published import GOAL, Comparison, Series
@@ -130,7 +131,7 @@ def rows_of_predictions(predicted: Sequence[Prediction]) -> list[Row]:
     """For a file. Pure."""
     rows = []
     for each in predicted:
-        row: Row = {"prediction": each.title, "machine": each.machine.name, "model": each.model}
+        row: Row = {"prediction": each.heading, "machine": each.machine.name, "model": each.model}
         row |= {"layout": str(each.layout), "ranks": each.layout.num_ranks}
         row |= {f"{name.replace(' ', '_')}_ms": 1e3 * s for name, s in each.losses_s.items()}
         row |= {"speedup": each.speedup, "speedup_band": list(each.band)}
@@ -162,4 +163,28 @@ def table_of_predictions(predicted: Sequence[Prediction]) -> list[str]:
                 *(f"{1e3 * s:.1f}" for s in each.losses_s.values()),
             ]
         )  # fmt: skip
-    return [f"{predicted[0].title}, {predicted[0].machine.title}:", "", *table(columns, cells)]
+    return [f"{predicted[0].heading}, {predicted[0].machine.title}:", "", *table(columns, cells)]
+
+
+def rows_of_embeddings(compared: Sequence[Ways]) -> list[Row]:
+    """For a file. Pure."""
+    return [
+        {
+            "comparison": "shared embedding",
+            "layout": str(each.layout),
+            "now_ms": 1e3 * each.now_s,
+            "rows_ms": 1e3 * each.rows_s,
+            "updates_ms": 1e3 * each.updates_s,
+        }
+        for each in compared
+    ]
+
+
+def table_of_embeddings(compared: Sequence[Ways]) -> list[str]:
+    """For people. Pure."""
+    columns = ["hosts x ranks", "added to a step, ms", "rows of the lookup apart", "during updates"]
+    cells = [
+        [each.layout, *(f"{1e3 * s:.0f}" for s in (each.now_s, each.rows_s, each.updates_s))]
+        for each in compared
+    ]
+    return table(columns, cells)

@@ -9,6 +9,7 @@ import pytest
 from run_command import ROOT, run_command
 
 from benchmarks.allreduce import gradient_sets
+from benchmarks.simulate.embedding import compare_ways
 from benchmarks.simulate.layers import LAYERS, gradients_of
 from benchmarks.simulate.machine import costs_of, machine, machine_from, software, software_from
 from benchmarks.simulate.measured import measured_once
@@ -296,12 +297,22 @@ def test_a_baseline_of_several_ranks_is_what_the_model_gives_there():
 
 def test_hosts_of_six_send_what_is_least_if_their_ranks_are_summed_first():
     hosts = 16
-    flat, first = (Layout(hosts, 6, is_host_first=which) for which in (False, True))
-    outcomes = [replay(Costs(), resnet50_on(layout)) for layout in (flat, first)]
+    outcomes = [
+        replay(Costs(), resnet50_on(Layout(hosts, 6), is_host_first=which))
+        for which in (False, True)
+    ]
     assert [outcome.is_hierarchical for outcome in outcomes] == [False, True]
-    least = 2 * (hosts - 1) / hosts * resnet50_bytes()
+    least = 2 * (hosts - 1) / hosts * 4 * sum(gradients_of("resnet50").num_elements)
     assert outcomes[0].card_bytes / least > 1.7
     assert outcomes[1].card_bytes / least < 1.05
+
+
+def test_rows_of_all_ranks_are_more_than_the_sum_of_a_shared_embedding():
+    few, *_, many = compare_ways()
+    assert few.layout.num_ranks < many.layout.num_ranks
+    assert many.rows_s > 2 * many.now_s
+    for each in (few, many):
+        assert each.updates_s < each.now_s
 
 
 def test_predictions_name_what_is_in_their_file(tmp_path):
