@@ -32,7 +32,13 @@ RECORD = "public_interface.toml"
 LAST_FINAL = "public_interface_of_last_final.toml"  # while candidates follow it
 HEADERS = {"tnt-comm": "include/tnt/comm/tnt_comm.h"}
 C_VERSION = "TNT_COMM_ABI_VERSION"
-COMMANDS = {"tnt-launch": {"tarantella": "make_parser", "tarantella doctor": "make_doctor_parser"}}
+COMMANDS = {
+    "tnt-launch": {
+        "tarantella": "make_parser",
+        "tarantella doctor": "make_doctor_parser",
+        "tarantella measure": "make_measure_parser",
+    }
+}
 """Functions of `planning/options.py` by the commands whose options they know."""
 
 LIST_OPTIONS = """

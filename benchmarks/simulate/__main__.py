@@ -14,7 +14,7 @@ from benchmarks.simulate import report
 from benchmarks.simulate.embedding import compare_ways
 from benchmarks.simulate.measured import SlowLink, measure, measured_once
 from benchmarks.simulate.pictures import draw_all
-from benchmarks.simulate.predictions import Prediction, predict_all
+from benchmarks.simulate.predictions import PREDICTIONS, Prediction, predict_all
 from benchmarks.simulate.published import compare, names_of_series, series
 from benchmarks.simulate.schedules import check_bytes
 
@@ -37,6 +37,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--mbit", type=float, default=200, help="per second, of the link of `measure`"
     )
+    parser.add_argument(
+        "--predictions", type=Path, metavar="FILE", default=PREDICTIONS,
+        help="what to predict, in place of predictions.toml",
+    )  # fmt: skip
     parser.add_argument("--plots", type=Path, metavar="FOLDER", help="draw pictures there")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
     return parser
@@ -72,11 +76,11 @@ def check_published() -> list[Row]:
     return rows
 
 
-def predict_steps(plots: Path | None) -> list[Row]:
+def predict_steps(wanted: Path, plots: Path | None) -> list[Row]:
     """Speed-ups and losses of this tree; predictions, not measurements."""
     print("## Predictions\n")
     groups: list[Sequence[Prediction]] = []
-    for group in predict_all():
+    for group in predict_all(wanted):
         print(*report.table_of_predictions(group), "", sep="\n", flush=True)
         groups.append(group)
     if plots:
@@ -111,7 +115,7 @@ def main() -> None:
     if "published" in arguments.parts:
         rows += check_published()
     if "predictions" in arguments.parts or arguments.plots:
-        rows += predict_steps(arguments.plots)
+        rows += predict_steps(arguments.predictions, arguments.plots)
     if "embedding" in arguments.parts:
         rows += compare_embeddings()
     if "measure" in arguments.parts:

@@ -6,10 +6,18 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from benchmarks.simulate.replay import Costs
-from benchmarks.simulate.sourced import Sourced, WrongInput, read, require_keys, sourced
+from benchmarks.simulate.sourced import (
+    Sourced,
+    WrongInput,
+    read,
+    read_file,
+    require_keys,
+    sourced,
+)
 
 MACHINE = {
     "network": ("latency_s", "bytes_per_s", "send_s", "receive_s", "thread_s_per_byte"),
@@ -92,7 +100,9 @@ class Software:
 
 @functools.cache
 def machine(name: str) -> Machine:
-    """The machine of `machines/NAME.toml`."""
+    """The machine of `machines/NAME.toml`, or of the file of that path (with .toml)."""
+    if name.endswith(".toml"):
+        return machine_from(name, read_file(Path(name)))
     return machine_from(name, read("machines", name))
 
 

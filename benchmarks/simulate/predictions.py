@@ -72,8 +72,8 @@ class Prediction:
 def predict_all(path: Path = PREDICTIONS) -> Iterator[list[Prediction]]:
     """For each title and machine of the file, the layouts in their order."""
     tables = read_file(path)
-    require_keys(tables, path.name, ("cluster", "network"))
-    for table in tables["cluster"]:
+    require_keys(tables, path.name, (), ("cluster", "network"))
+    for table in tables.get("cluster", ()):
         require_keys(table, table["title"], CLUSTER)
         layouts = [
             Layout(hosts, table["ranks_per_host"], table["is_host_first"])
@@ -81,7 +81,7 @@ def predict_all(path: Path = PREDICTIONS) -> Iterator[list[Prediction]]:
         ]
         on = machine(table["machine"])
         yield [_predict(table, on, layout, table["steps_per_epoch"]) for layout in layouts]
-    for table in tables["network"]:
+    for table in tables.get("network", ()):
         require_keys(table, table["title"], NETWORK)
         for name in table["machines"]:
             layouts = [_spread(ranks, table["ranks_per_host"]) for ranks in table["ranks"]]

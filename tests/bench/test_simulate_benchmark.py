@@ -6,7 +6,9 @@ import json
 import math
 
 import pytest
+from engines import LOOPBACK
 from run_command import ROOT, run_command
+from ucx_found import needs_ucx
 
 from benchmarks.allreduce import gradient_sets
 from benchmarks.simulate.embedding import compare_ways
@@ -27,6 +29,8 @@ from benchmarks.simulate.step import (
     without_host,
     without_thread,
 )
+from tarantella.measure.__main__ import measure
+from tnt_comm.testing import Host, run_ranks
 
 LOGGP = Costs(latency=5e-6, gap=1e-9, send=2e-6, receive=3e-6)
 MACHINES = sorted(path.stem for path in (ROOT / "benchmarks/simulate/machines").glob("*.toml"))
@@ -361,3 +365,40 @@ def test_the_benchmark_compares_published_results(tmp_path):
     assert header["benchmark"] == "simulate"
     assert len(rows) == 20 + 10 + 22
     assert all(math.isfinite(row["error"]) for row in rows)
+
+
+WANTED = """
+[[cluster]]
+title = "mine"
+machine = "{machine}"
+model = "resnet50"
+step_s = {{ value = 0.2, source = "a guess" }}
+ranks_per_host = 2
+hosts = [1, 2]
+steps_per_epoch = 100
+is_host_first = false
+"""
+
+
+def test_what_tarantella_measures_is_what_predictions_take(tmp_path):
+    machine_file, wanted = tmp_path / "machine.toml", tmp_path / "wanted.toml"
+    measured = run_command(f"tarantella measure -n 2 --output {machine_file}")
+    assert measured.status == 0, measured.messages
+    assert "no network was measured" in measured.messages
+    wanted.write_text(WANTED.format(machine=machine_file))
+    (group,) = predict_all(wanted)
+    assert [each.layout.num_ranks for each in group] == [2, 4]
+    assert all(0 < each.speedup <= each.layout.num_ranks for each in group)
+
+
+@needs_ucx
+def test_the_network_is_measured_between_two_hosts():
+    env = {"TNT_TRANSPORT": "ucx", **LOOPBACK}
+    for found in run_ranks(measure, 4, env=env, hosts=(Host(2), Host(2)), timeout_s=120):
+        assert (found.hosts, found.ranks_per_host) == (2, 2)
+    first, *_, last = run_ranks(measure, 2, env=env, hosts=(Host(1), Host(1)), timeout_s=120)
+    assert first.network is not None
+    assert last.network is not None
+    for number in ("bytes_per_s", "send_s", "thread_s_per_byte"):
+        assert first.network[number] > 0
+    assert first.host["memory_bytes_per_s"] >= first.host["copy_bytes_per_s"]

@@ -10,7 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.command_line import hosts_of, make_spec, parse_arguments
+from tnt_launch.planning.command_line import (
+    arguments_of_measure,
+    hosts_of,
+    make_spec,
+    parse_arguments,
+)
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.scheduler_job import forget_other_job, in_scheduler_job, read_file
 from tnt_launch.planning.spec import LaunchSpec
@@ -75,6 +80,9 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         from tnt_launch.doctor.command import run_doctor
 
         return run_doctor(arguments)
+    if name == "measure":
+        options = parse_arguments(make_parser(), arguments_of_measure(arguments))
+        return _launch(make_spec(options, os.environ), options.dry_run)
     raise LaunchError(
         f"{name!r} is a reserved word, of which this version has no command. If it is a script, "
         f"write ./{name} or -- before it."

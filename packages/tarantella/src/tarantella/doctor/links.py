@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-import time
 from dataclasses import asdict
-
-import numpy as np
 
 import tnt_comm
 from tarantella.doctor.engine_library import loaded_library
 from tarantella.doctor.tell import begin, tell
+from tarantella.measure import probes
 
 _MOST_HOSTS_FOR_ALL_PAIRS = 4
-
-_SMALL_BYTES, _NUM_SMALL = 8, 100
-_LARGE_BYTES, _NUM_LARGE = 16 << 20, 5
-_NUM_WARM_UP = 2
 
 
 def main() -> None:
@@ -44,29 +37,11 @@ def _measure_pairs() -> None:
         if rank == 0:
             begin(f"network {pair[0]} {pair[1]}")
         if rank in pair:
-            latency_s, bytes_per_s = _measure(tnt_comm.Group(sorted(pair)))
+            group = tnt_comm.Group(sorted(pair))
+            latency_s, bytes_per_s = probes.latency_s(group), probes.bytes_per_s(group)
             if rank == pair[0]:
                 tell("link", pair=pair, latency_s=latency_s, bytes_per_s=bytes_per_s)
         tnt_comm.barrier(label="next pair")
-
-
-def _measure(group: tnt_comm.Group) -> tuple[float, float]:
-    """Return half a round trip in seconds, and bytes per second one way."""
-    latency_s = _median_s(group, _SMALL_BYTES, _NUM_SMALL) / 2
-    # There with all bytes, back with a few.
-    large_s = _median_s(group, _LARGE_BYTES, _NUM_LARGE) - latency_s
-    return latency_s, _LARGE_BYTES / large_s
-
-
-def _median_s(group: tnt_comm.Group, num_bytes: int, num_runs: int) -> float:
-    there, back = np.zeros(num_bytes, np.uint8), np.zeros(_SMALL_BYTES, np.uint8)
-    times_s = []
-    for _ in range(_NUM_WARM_UP + num_runs):
-        begin_s = time.perf_counter()
-        group.broadcast(there, root=0, out=there)
-        group.broadcast(back, root=1, out=back)
-        times_s.append(time.perf_counter() - begin_s)
-    return statistics.median(times_s[_NUM_WARM_UP:])
 
 
 if __name__ == "__main__":

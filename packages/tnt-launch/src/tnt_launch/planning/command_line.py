@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tnt_launch.errors import LaunchError
@@ -17,13 +17,15 @@ from tnt_launch.planning.hosts import (
     read_hostfile,
     read_user_file,
 )
-from tnt_launch.planning.options import Parser
+from tnt_launch.planning.options import Parser, make_measure_parser
 from tnt_launch.planning.other_words import advice_for_other_words, split_interpreter
 from tnt_launch.planning.spec import SSH, LaunchSpec, Rendezvous
 from tnt_launch.planning.variables import ALL_NAMES
 
 # First words that are not scripts; a script of that name is written as `./doctor` or behind --.
-SUBCOMMANDS = ("doctor", "verify")
+SUBCOMMANDS = ("doctor", "measure", "verify")
+
+MEASURE = "tarantella.measure"
 
 _FIELDS = {field.name for field in dataclasses.fields(LaunchSpec)}
 
@@ -100,6 +102,13 @@ def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
     if not options.program and not options.version and not options.cleanup:
         parser.error("no script given")
     return options
+
+
+def arguments_of_measure(arguments: Sequence[str]) -> list[str]:
+    """Return the command line that starts what `tarantella measure` runs on each rank. Pure."""
+    options, others = make_measure_parser().parse_known(arguments)
+    output = [] if options.output is None else ["--output", options.output]
+    return [*others, "--", "-m", MEASURE, *output]
 
 
 def make_spec(options: argparse.Namespace, environment: Mapping[str, str]) -> LaunchSpec:

@@ -22,6 +22,7 @@ examples:
   tarantella -n 2 --dry-run -- train.py             show the processes, run nothing
   python train.py                                   the same script as one rank
   tarantella doctor -H node01,node02                check hosts and the network between them
+  tarantella measure -H node01,node02 -n 4          measure what communication costs there
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
 2 if the job could not be started, 75 if a scheduler's signal ended a training that can go on.
@@ -47,10 +48,19 @@ class Parser(argparse.ArgumentParser):
         """Return the options, or show the help and end the program."""
         # Not as soon as -h is read: Python 3.13 takes the h of -hostfile for it.
         options = self.parse_args(arguments)
+        self._help_if_asked(options)
+        return options
+
+    def parse_known(self, arguments: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+        """Return the options that are known here, and the other arguments in their order."""
+        options, others = self.parse_known_args(arguments)
+        self._help_if_asked(options)
+        return options, others
+
+    def _help_if_asked(self, options: argparse.Namespace) -> None:
         if options.help:
             self.print_help()
             self.exit()
-        return options
 
 
 def make_parser() -> Parser:
@@ -86,6 +96,20 @@ def make_doctor_parser() -> Parser:
     )
     _add_named_hosts(parser)
     _add_variable(parser, INTERFACE)
+    return parser
+
+
+def make_measure_parser() -> Parser:
+    """Build the parser of what `tarantella measure` has besides the options of a job. Pure."""
+    parser = Parser(
+        prog="tarantella measure",
+        usage="tarantella measure [options of a job] [--output FILE]",
+        description="Measure on the ranks of a job what messages, bytes, copies and sums cost, "
+        "between hosts and on a host, and print it as the file of a machine that "
+        "benchmarks/simulate reads. Name hosts and ranks as for a training: see tarantella --help.",
+    )
+    text = "write there instead of printing"
+    parser.add_argument("--output", metavar="FILE", help=text)
     return parser
 
 

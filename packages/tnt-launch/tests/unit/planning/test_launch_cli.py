@@ -11,7 +11,7 @@ import pytest
 from tnt_launch.cli import main
 from tnt_launch.errors import LaunchError
 from tnt_launch.function.launch import launch
-from tnt_launch.planning.command_line import make_spec, parse_arguments
+from tnt_launch.planning.command_line import arguments_of_measure, make_spec, parse_arguments
 from tnt_launch.planning.grammar import Boolean
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.options import make_parser
@@ -137,6 +137,23 @@ ENDS = {
     "doctor": "unrecognized arguments: --option. See tarantella doctor --help.\n",
     "verify": "If it is a script, write ./verify or -- before it.\n",
 }
+
+
+def test_measure_is_a_job_of_the_same_options():
+    arguments = ["-n", "4", "--output", "a b.toml", "-H", "a,b"]
+    expected = ["-n", "4", "-H", "a,b", "--", "-m", "tarantella.measure", "--output", "a b.toml"]
+    assert arguments_of_measure(arguments) == expected
+    assert arguments_of_measure([]) == ["--", "-m", "tarantella.measure"]
+
+
+def test_measure_plans_ranks_that_measure(capsys):
+    assert main(["measure", "-n", "2", "--dry-run"]) == 0
+    assert capsys.readouterr().out.count(" -m tarantella.measure\n") == 2
+
+
+def test_measure_takes_no_script(capsys):
+    assert main(["measure", "-n", "2", "train.py"]) == 2
+    assert "'train.py' stands before it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["doctor", "verify"])

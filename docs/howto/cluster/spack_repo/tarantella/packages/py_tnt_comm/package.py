@@ -6,11 +6,11 @@ class PyTntComm(PythonPackage):
     """Collective communication between the processes of a data-parallel training job."""
 
     homepage = "https://github.com/cc-hpc-itwm/tarantella"
-    pypi = "tnt-comm/tnt_comm-1.0.0rc1.tar.gz"
+    pypi = "tnt-comm/tnt_comm-1.0.0rc2.tar.gz"
 
     license("Apache-2.0")
 
-    version("1.0.0rc1")
+    version("1.0.0rc2")
 
     variant("ucx", default=True, description="Let hosts talk through UCX")
     variant("gpi2", default=False, description="Let hosts talk through GPI-2, which is GPL-3")

@@ -6,11 +6,11 @@ class PyTntData(PythonPackage):
     """Splits any batched tf.data pipeline between ranks: every step is one serial batch."""
 
     homepage = "https://github.com/cc-hpc-itwm/tarantella"
-    pypi = "tnt-data/tnt_data-1.0.0rc1.tar.gz"
+    pypi = "tnt-data/tnt_data-1.0.0rc2.tar.gz"
 
     license("Apache-2.0")
 
-    version("1.0.0rc1")
+    version("1.0.0rc2")
 
     depends_on("python@3.10:3.13", type=("build", "run"))
     depends_on("py-hatchling@1.26:", type="build")

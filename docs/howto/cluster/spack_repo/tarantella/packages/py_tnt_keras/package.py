@@ -6,11 +6,11 @@ class PyTntKeras(PythonPackage):
     """Synchronous data-parallel training of Keras models on TensorFlow."""
 
     homepage = "https://github.com/cc-hpc-itwm/tarantella"
-    pypi = "tnt-keras/tnt_keras-1.0.0rc1.tar.gz"
+    pypi = "tnt-keras/tnt_keras-1.0.0rc2.tar.gz"
 
     license("Apache-2.0")
 
-    version("1.0.0rc1")
+    version("1.0.0rc2")
 
     depends_on("c", type="build")
     depends_on("cxx", type="build")

@@ -1,0 +1,1 @@
+"""`tarantella measure`: what communication costs on the hosts of a job."""
