@@ -20,10 +20,10 @@ from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
 from benchmarks.comparison import find_changes, report
 from benchmarks.jobs import end_on_sigterm
+from benchmarks.linked_hosts import UNLIMITED, LinkUnavailable, linked_hosts
 from benchmarks.peers import PEERS_FOLDER
 from benchmarks.process_set import ProcessesFailed
 from benchmarks.records import Row, make_header, read_rows, write_rows
-from benchmarks.two_hosts import UNLIMITED, LinkUnavailable, two_hosts
 
 TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
 
@@ -130,7 +130,7 @@ def main() -> int:
         goals: Sequence[Goal] = GOALS
         if arguments.link:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            hosts = stack.enter_context(two_hosts(arguments.link, folder))
+            hosts = stack.enter_context(linked_hosts(2, arguments.link, folder))
             libraries, goals = libraries_across(hosts), GOALS_ACROSS_HOSTS
             arguments.ranks = [2]
         specs = installed(libraries, arguments.peers, arguments.peers_folder)

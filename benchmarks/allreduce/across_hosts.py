@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 
 from benchmarks.allreduce.libraries import OURS, OVER_GPI2, LibrarySpec
-from benchmarks.two_hosts import ADDRESSES, DEVICE, Hosts
+from benchmarks.linked_hosts import DEVICE, Hosts, address_of
 
 # Each namespace gets a host name of its own: otherwise an MPI takes both for one host, and uses
 # shared memory.
@@ -24,19 +24,20 @@ exec ip netns exec $name unshare --uts sh -c "hostname $name; $*"
 def libraries_across(hosts: Hosts) -> tuple[LibrarySpec, ...]:
     """Ours over both engines, and what others would use: TCP."""
     shell = hosts.folder / "remote_shell"
-    shell.write_text(REMOTE_SHELL.format(addresses=ADDRESSES, names=hosts.names))
+    addresses = tuple(address_of(host) for host in range(len(hosts.names)))
+    shell.write_text(REMOTE_SHELL.format(addresses=addresses, names=hosts.names))
     shell.chmod(0o755)
-    places = ",".join(f"{address}:1" for address in ADDRESSES)
+    places = ",".join(f"{address}:1" for address in addresses)
     openmpi = (
         "{bin}/mpiexec", "--allow-run-as-root", "--host", places, "--bind-to", "none",
         "--prtemca", "plm_ssh_agent", str(shell), "--mca", "pml", "ob1",
         "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", DEVICE, "-n", "{n}",
     )  # fmt: skip
     mpich = (
-        "{bin}/mpiexec", "-hosts", ",".join(ADDRESSES), "-ppn", "1", "-iface", DEVICE,
+        "{bin}/mpiexec", "-hosts", ",".join(addresses), "-ppn", "1", "-iface", DEVICE,
         "-launcher", "ssh", "-launcher-exec", str(shell), "-n", "{n}",
     )  # fmt: skip
-    from_first = (str(shell), ADDRESSES[0])
+    from_first = (str(shell), addresses[0])
     # MPICH is built with UCX, which would take both for one host whatever their names are.
     only_tcp = {"UCX_TLS": "tcp,self"}
     return (

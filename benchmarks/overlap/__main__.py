@@ -13,9 +13,9 @@ from typing import Any
 
 from benchmarks.command import result_of_job
 from benchmarks.jobs import JobFailed, Place, end_on_sigterm
+from benchmarks.linked_hosts import UNLIMITED, Hosts, LinkUnavailable, linked_hosts
 from benchmarks.overlap.summary import HEADER, judge, line_of, make_row
 from benchmarks.records import Row, make_header, write_rows
-from benchmarks.two_hosts import UNLIMITED, Hosts, LinkUnavailable, two_hosts
 
 OFF = "all"
 # Everything in one bucket: its sum starts when the last gradient exists, so nothing is hidden.
@@ -90,7 +90,7 @@ def main() -> int:
         hosts = None
         if arguments.transports != ["shm"]:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            hosts = stack.enter_context(two_hosts(arguments.rate, folder))
+            hosts = stack.enter_context(linked_hosts(2, arguments.rate, folder))
         rows = measure_all(hosts, arguments)
     for line in filter(None, map(judge, rows)):
         print(line)

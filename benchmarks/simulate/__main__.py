@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 from benchmarks import command
@@ -32,10 +33,13 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__)
     parser.add_argument(
         "--parts", nargs="+", choices=PARTS, default=PARTS[:-1],
-        help="measure: again what `measured` has, on two hosts; needs root and UCX",
+        help="measure: again what `measured` has; needs root and UCX",
     )  # fmt: skip
     parser.add_argument(
         "--mbit", type=float, default=200, help="per second, of the link of `measure`"
+    )
+    parser.add_argument(
+        "--hosts", type=int, nargs="+", default=[2, 4, 8], metavar="N", help="of `measure`"
     )
     parser.add_argument(
         "--predictions", type=Path, metavar="FILE", default=PREDICTIONS,
@@ -119,8 +123,11 @@ def main() -> None:
     if "embedding" in arguments.parts:
         rows += compare_embeddings()
     if "measure" in arguments.parts:
-        rows += check_links("Measured now, on slow links", measure(arguments.mbit))
-    header = make_header("simulate", {}, {"parts": list(arguments.parts), "mbit": arguments.mbit})
+        measured = (measure(arguments.mbit, hosts) for hosts in arguments.hosts)
+        rows += check_links("Measured now, on slow links", chain.from_iterable(measured))
+    header = make_header(
+        "simulate", {}, {"parts": arguments.parts, "mbit": arguments.mbit, "hosts": arguments.hosts}
+    )
     command.report(header, rows, [], arguments.json)
 
 

@@ -1,8 +1,7 @@
 """Real sums between hosts that are network namespaces with slow links, beside their replay.
 
 Computation is sleep. Time is dilated: where a link is as much slower as computation is longer, two
-cores do for all hosts. What was measured once is in `measured.toml`; `measure` does it again for
-two hosts.
+cores do for all hosts. What was measured once is in `measured.toml`; `measure` does it again.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from typing import Any
 
 from benchmarks.command import result_of_job
 from benchmarks.jobs import Place
+from benchmarks.linked_hosts import LinkUnavailable, linked_hosts
 from benchmarks.simulate.layers import gradients_of
 from benchmarks.simulate.replay import Costs, Job, Outcome, replay
 from benchmarks.simulate.sourced import FOLDER, read_file, require_keys, sourced
-from benchmarks.two_hosts import LinkUnavailable, two_hosts
 
 MEASURED = FOLDER / "measured.toml"
 KEYS = ("source", "model", "scale", "step_s", "parameters", "points")
@@ -84,20 +83,20 @@ def measured_once() -> Iterator[SlowLink]:
         yield _beside_replay(*link, 1e6 * point["sent_mb"], point["exposed_ms"] / 1e3)
 
 
-def measure(mbit_per_s: float) -> Iterator[SlowLink]:
-    """Measure again on two hosts; SystemExit where they cannot be made."""
+def measure(mbit_per_s: float, num_hosts: int) -> Iterator[SlowLink]:
+    """Measure again on so many hosts; SystemExit where they cannot be made."""
     table = _file()
     words = [table["model"], table["scale"], table["step_s"], STEPS]
     try:
         with (
             tempfile.TemporaryDirectory() as folder,
-            two_hosts(f"{mbit_per_s:g}mbit", Path(folder)) as hosts,
+            linked_hosts(num_hosts, f"{mbit_per_s:g}mbit", Path(folder)) as hosts,
         ):
             for threshold_bytes in THRESHOLDS:
                 job_id = secrets.token_hex(8)
                 places = [
                     Place(hosts.prefix(rank), hosts.rank_variables(rank, job_id))
-                    for rank in range(2)
+                    for rank in range(num_hosts)
                 ]
                 found = result_of_job(
                     "benchmarks.simulate.rank",
@@ -107,9 +106,11 @@ def measure(mbit_per_s: float) -> Iterator[SlowLink]:
                     JOB_S,
                 )
                 exposed_s = statistics.median(found["exposed_s"])
-                yield _beside_replay(2, mbit_per_s, threshold_bytes, found["sent_bytes"], exposed_s)
+                yield _beside_replay(
+                    num_hosts, mbit_per_s, threshold_bytes, found["sent_bytes"], exposed_s
+                )
     except LinkUnavailable as missing:
-        sys.exit(f"The link between two hosts cannot be made here: {missing}")
+        sys.exit(f"A network of {num_hosts} hosts cannot be made here: {missing}")
 
 
 def _beside_replay(

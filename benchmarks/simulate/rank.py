@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 
 import tnt_comm
+from benchmarks.linked_hosts import DEVICE
 from benchmarks.simulate.layers import gradients_of
 from benchmarks.simulate.measured import scaled_sizes
-from benchmarks.two_hosts import DEVICE
 
 
 def bytes_sent() -> int:

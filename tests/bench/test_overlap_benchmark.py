@@ -7,8 +7,8 @@ import pytest
 from cases import cases
 from run_command import run_command
 
+from benchmarks.linked_hosts import LinkUnavailable, linked_hosts
 from benchmarks.overlap.summary import judge, make_row
-from benchmarks.two_hosts import LinkUnavailable, two_hosts
 
 
 def rounds(compute, communicate, together, transfer=1.0, beside=1.0):
@@ -40,7 +40,10 @@ def test_communication_that_takes_longer_than_backpropagation_is_not_judged():
 
 def test_without_its_tools_the_link_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    with pytest.raises(LinkUnavailable, match="apt install iproute2"), two_hosts("1gbit", tmp_path):
+    with (
+        pytest.raises(LinkUnavailable, match="apt install iproute2"),
+        linked_hosts(2, "1gbit", tmp_path),
+    ):
         pass
 
 

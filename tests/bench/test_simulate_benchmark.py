@@ -363,7 +363,7 @@ def test_the_benchmark_compares_published_results(tmp_path):
     assert "published points within 10%" in finished.output
     header, *rows = map(json.loads, file.read_text().splitlines())
     assert header["benchmark"] == "simulate"
-    assert len(rows) == 20 + 10 + 22
+    assert len(rows) == 20 + 16 + 22
     assert all(math.isfinite(row["error"]) for row in rows)
 
 
