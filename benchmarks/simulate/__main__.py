@@ -18,8 +18,9 @@ from benchmarks.simulate.pictures import draw_all
 from benchmarks.simulate.predictions import PREDICTIONS, Prediction, predict_all
 from benchmarks.simulate.published import compare, names_of_series, series
 from benchmarks.simulate.schedules import check_bytes
+from benchmarks.simulate.simgrid import compare_with_simgrid
 
-PARTS = ("bytes", "measured", "published", "predictions", "embedding", "measure")
+PARTS = ("bytes", "measured", "published", "predictions", "embedding", "measure", "simgrid")
 # Of clusters in predictions.toml: points of the original there.
 PUBLISHED = {
     "ResNet-50, 64 nodes x 4 CPU ranks": "original_cpu_resnet50",
@@ -32,8 +33,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulate", description=__doc__)
     parser.add_argument(
-        "--parts", nargs="+", choices=PARTS, default=PARTS[:-1],
-        help="measure: again what `measured` has; needs root and UCX",
+        "--parts", nargs="+", choices=PARTS, default=PARTS[:-2],
+        help="measure: again what `measured` has; needs root and UCX. simgrid: needs SimGrid",
     )  # fmt: skip
     parser.add_argument(
         "--mbit", type=float, default=200, help="per second, of the link of `measure`"
@@ -107,6 +108,14 @@ def compare_embeddings() -> list[Row]:
     return report.rows_of_embeddings(compared)
 
 
+def check_simgrid() -> list[Row]:
+    """The same messages in another simulator."""
+    compared = list(compare_with_simgrid())
+    print("## The same messages in SimGrid\n")
+    print(*report.table_of_simgrid(compared), "", sep="\n", flush=True)
+    return report.rows_of_simgrid(compared)
+
+
 def main() -> None:
     arguments = make_parser().parse_args()
     if arguments.plots and importlib.util.find_spec("matplotlib") is None:
@@ -125,6 +134,8 @@ def main() -> None:
     if "measure" in arguments.parts:
         measured = (measure(arguments.mbit, hosts) for hosts in arguments.hosts)
         rows += check_links("Measured now, on slow links", chain.from_iterable(measured))
+    if "simgrid" in arguments.parts:
+        rows += check_simgrid()
     header = make_header(
         "simulate", {}, {"parts": arguments.parts, "mbit": arguments.mbit, "hosts": arguments.hosts}
     )

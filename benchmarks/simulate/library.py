@@ -35,7 +35,6 @@ FLAGS = (
     "-std=c++20",
     "-O2",
     "-fPIC",
-    "-shared",
     "-fvisibility=hidden",
     "-fvisibility-inlines-hidden",
     "-ffunction-sections",
@@ -46,34 +45,38 @@ FLAGS = (
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The library; compiled if its sources have changed."""
+    """The library of the replay; compiled if its sources have changed."""
+    return ctypes.CDLL(str(built("replay.cpp", "-shared")))
+
+
+def built(source: str, *flags: str) -> Path:
+    """What a source of this folder and those of the product are compiled to, if they changed."""
     compiler = shlex.split(os.environ.get("CXX", "c++"))
-    built = BUILDS / f"simulate-{_fingerprint(compiler)}.so"
-    if not built.exists():
+    command = [*compiler, *FLAGS, *flags]
+    result = BUILDS / f"{Path(source).stem}-{_fingerprint([*command, source])}"
+    if not result.exists():
         BUILDS.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=BUILDS) as folder:
-            unfinished = Path(folder) / built.name
-            _compile(compiler, unfinished)
-            unfinished.replace(built)
-    return ctypes.CDLL(str(built))
+            unfinished = Path(folder) / result.name
+            _compile([*compiler, *FLAGS], source, flags, unfinished)
+            unfinished.replace(result)
+    return result
 
 
-def _sources() -> list[Path]:
-    return [FOLDER / "replay.cpp", *(TREE / "cpp/tnt/comm" / name for name in PRODUCT)]
-
-
-def _fingerprint(compiler: Sequence[str]) -> str:
+def _fingerprint(command: Sequence[str]) -> str:
     """Of all that could be compiled in, and of how."""
-    digest = hashlib.sha256(repr((compiler, FLAGS)).encode())
+    digest = hashlib.sha256(repr(command).encode())
     files = [*FOLDER.glob("*.?pp"), *(TREE / "cpp/tnt").rglob("*.?pp")]
     for path in sorted(files):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _compile(compiler: Sequence[str], library: Path) -> None:
+def _compile(compiler: Sequence[str], source: str, flags: Sequence[str], result: Path) -> None:
     includes = [f"-I{TREE / 'cpp'}", f"-I{TREE / 'include'}"]
-    command = [*compiler, *FLAGS, *includes, *map(str, _sources()), "-o", str(library)]
+    sources = [FOLDER / source, *(TREE / "cpp/tnt/comm" / name for name in PRODUCT)]
+    # Libraries among the flags come last, where the linker looks for what is missing.
+    command = [*compiler, *includes, *map(str, sources), *flags, "-o", str(result)]
     finished = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=BUILD_S
     )

@@ -10,6 +10,7 @@ from benchmarks.simulate.measured import SlowLink
 from benchmarks.simulate.predictions import Prediction
 from benchmarks.simulate.published import GOAL, Comparison, Series
 from benchmarks.simulate.schedules import BytesPerHost
+from benchmarks.simulate.simgrid import Simulated
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
@@ -187,4 +188,33 @@ def table_of_embeddings(compared: Sequence[Ways]) -> list[str]:
         [each.layout, *(f"{1e3 * s:.0f}" for s in (each.now_s, each.rows_s, each.updates_s))]
         for each in compared
     ]
+    return table(columns, cells)
+
+
+def rows_of_simgrid(compared: Sequence[Simulated]) -> list[Row]:
+    """For a file. Pure."""
+    return [
+        {
+            "check": "simgrid",
+            "model": each.model,
+            "step_s": each.step_s,
+            "hosts": each.hosts,
+            "simgrid_ms": 1e3 * each.simgrid_s,
+            "replayed_ms": 1e3 * each.replayed_s,
+            "error": each.error,
+        }
+        for each in compared
+    ]
+
+
+def table_of_simgrid(compared: Sequence[Simulated]) -> list[str]:
+    """For people. Pure."""
+    columns = ["model", "computation, ms", "hosts", "SimGrid, ms", "replay, ms", "error"]
+    cells = [
+        [
+            each.model, f"{1e3 * each.step_s:.0f}", each.hosts,
+            f"{1e3 * each.simgrid_s:.1f}", f"{1e3 * each.replayed_s:.1f}", f"{each.error:+.2%}",
+        ]
+        for each in compared
+    ]  # fmt: skip
     return table(columns, cells)

@@ -19,6 +19,7 @@ from benchmarks.simulate.predictions import PREDICTIONS, predict_all
 from benchmarks.simulate.published import compare, names_of_series, series
 from benchmarks.simulate.replay import Costs, Job, replay
 from benchmarks.simulate.schedules import formula, vectors_sent
+from benchmarks.simulate.simgrid import NOT_INSTALLED, is_installed, simulate
 from benchmarks.simulate.sourced import WrongInput, read
 from benchmarks.simulate.step import (
     Layout,
@@ -317,6 +318,12 @@ def test_rows_of_all_ranks_are_more_than_the_sum_of_a_shared_embedding():
     assert many.rows_s > 2 * many.now_s
     for each in (few, many):
         assert each.updates_s < each.now_s
+
+
+@pytest.mark.skipif(not is_installed(), reason=NOT_INSTALLED)
+@pytest.mark.parametrize("hosts", [3, 8])
+def test_simgrid_takes_as_long_for_the_same_messages(hosts):
+    assert abs(simulate("resnet50", 0.05, hosts).error) < 1e-3
 
 
 def test_predictions_name_what_is_in_their_file(tmp_path):
