@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from benchmarks.simulate.layers import UPDATE_SHARE, Gradients, gradients_of
+from benchmarks.simulate.layers import UPDATE_SHARE, Gradients
 from benchmarks.simulate.machine import Machine, Software, costs_of
 from benchmarks.simulate.replay import Costs, Job, Outcome, replay
+from benchmarks.simulate.timeline import gradients_for
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def predict(
     stragglers_s = compute_s * machine.jitter * expected_maximum(layout.num_ranks)
     if layout.num_ranks == 1:
         return Step(compute_s, 0, 0, 0, 0, None)
-    gradients = gradients_of(model)
+    gradients = gradients_for(model)
     slowest_s = compute_s + stragglers_s
     job = make_job(gradients, slowest_s, layout, software)
     computed_s = (1 - UPDATE_SHARE) * slowest_s

@@ -30,8 +30,9 @@ from benchmarks.simulate.step import (
     without_host,
     without_thread,
 )
+from benchmarks.simulate.timeline import gradients_in
 from tarantella.measure.__main__ import measure
-from tnt_comm.testing import Host, run_ranks
+from tnt_comm.testing import Host, Trace, TraceEvent, run_ranks
 
 LOGGP = Costs(latency=5e-6, gap=1e-9, send=2e-6, receive=3e-6)
 MACHINES = sorted(path.stem for path in (ROOT / "benchmarks/simulate/machines").glob("*.toml"))
@@ -324,6 +325,34 @@ def test_rows_of_all_ranks_are_more_than_the_sum_of_a_shared_embedding():
 @pytest.mark.parametrize("hosts", [3, 8])
 def test_simgrid_takes_as_long_for_the_same_messages(hosts):
     assert abs(simulate("resnet50", 0.05, hosts).error) < 1e-3
+
+
+def trace_of(*steps):
+    """Steps of rank 0 by begin and end, with the time at which each bucket is ready in it."""
+    events = []
+    for begin, end, ready in steps:
+        events.append(TraceEvent(0, "1 main thread", "phase", "training step", begin, end, {}))
+        for bucket, (when, size) in ready.items():
+            row = f"{bucket} bucket {bucket} of 'gradients' ('layer')"
+            events.append(TraceEvent(0, row, "bucket", "ready", when, when + 1, {"bytes": size}))
+    return Trace((), {}, tuple(events))
+
+
+def test_gradients_of_a_trace_are_ready_at_their_median_share_of_a_step():
+    buckets = {0: (90, 400), 1: (50, 80)}
+    others = [(200, 300, {0: (280, 400), 1: (260, 80)}), (400, 600, {0: (580, 400), 1: (520, 80)})]
+    compiling = [(-900, -500, {0: (-600, 400)}), (-400, -100, {1: (-300, 80)})]
+    found = gradients_in(trace_of(*compiling, (0, 100, buckets), *others), "trace.json")
+    assert found.num_elements == (100, 20)  # the last variable's is ready first
+    assert found.ready_share == pytest.approx((0.9, 0.6))
+
+
+@pytest.mark.parametrize(
+    ("steps", "why"), [(2, "3 training steps or more"), (3, "no buckets of gradients")]
+)
+def test_a_trace_that_tells_nothing_of_gradients_is_refused(steps, why):
+    with pytest.raises(WrongInput, match=why):
+        gradients_in(trace_of(*[(10 * i, 10 * i + 9, {}) for i in range(steps)]), "trace.json")
 
 
 def test_predictions_name_what_is_in_their_file(tmp_path):
