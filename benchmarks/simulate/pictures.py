@@ -6,36 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.pictures import BLUE, GREEN, GREY, ORANGE, SETTINGS, TEXT, pyplot, save
 from benchmarks.simulate.predictions import Prediction
 from benchmarks.simulate.published import Series
 
 Group = Sequence[Prediction]  # of one title and machine
 
-# Readable on white and on black.
-TEXT = "#808890"
-LINES = ("#1f88d2", "#e07b28", "#38a169")
+LINES = (BLUE, ORANGE, GREEN)
 PARTS = {
-    "compute": "#7f8fa6",
+    "compute": GREY,
     "stragglers": "#b07cc6",
-    "host memory": "#e07b28",
-    "progress thread": "#38a169",
-    "network": "#1f88d2",
+    "host memory": ORANGE,
+    "progress thread": GREEN,
+    "network": BLUE,
     "once per epoch": "#d64c5f",
-}
-SETTINGS = {
-    "svg.hashsalt": "simulate",  # the same picture for the same numbers
-    "svg.fonttype": "none",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.titlesize": 9,
-    "text.color": TEXT,
-    "axes.labelcolor": TEXT,
-    "axes.edgecolor": TEXT,
-    "xtick.color": TEXT,
-    "ytick.color": TEXT,
-    "grid.color": TEXT,
-    "grid.alpha": 0.25,
-    "legend.framealpha": 0,
 }
 
 
@@ -55,21 +39,17 @@ def draw_all(
     """
     import matplotlib
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    folder.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(SETTINGS):
+        plots = pyplot()
         pictures = {
-            "simulated_speedup_on_clusters": _speedups_of_clusters(pyplot, clusters, published),
-            "simulated_speedup_on_networks": _speedups_of_networks(pyplot, networks),
-            "simulated_losses": _losses(pyplot, [*clusters, *networks_of_last(networks)]),
+            "simulated_speedup_on_clusters": _speedups_of_clusters(plots, clusters, published),
+            "simulated_speedup_on_networks": _speedups_of_networks(plots, networks),
+            "simulated_losses": _losses(plots, [*clusters, *networks_of_last(networks)]),
         }
         paths = []
         for name, figure in pictures.items():
             paths.append(folder / f"{name}.svg")
-            figure.savefig(paths[-1], transparent=True, metadata={"Date": None})
-            pyplot.close(figure)
+            save(figure, paths[-1])
     return paths
 
 

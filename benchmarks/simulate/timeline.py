@@ -14,7 +14,7 @@ from tnt_comm.testing import Trace, read_trace
 # Before it are compilation and what else a first step does.
 FIRST_STEP = 2
 BYTES_OF_AN_ELEMENT = 4
-_BUCKET = re.compile(r"\d+ bucket (\d+) of ")
+_BUCKET = re.compile(r"\d+ bucket (\d+) of 'gradients'")
 
 
 def gradients_for(model: str) -> Gradients:

@@ -8,7 +8,9 @@ from cases import cases
 from run_command import run_command
 
 from benchmarks.linked_hosts import LinkUnavailable, linked_hosts
+from benchmarks.overlap.picture import step_in
 from benchmarks.overlap.summary import judge, make_row
+from tnt_comm.testing import Trace, TraceEvent
 
 
 def rounds(compute, communicate, together, transfer=1.0, beside=1.0):
@@ -62,3 +64,33 @@ def test_the_benchmark_runs_on_one_host(fusion, tmp_path):
         assert row["rounds"] == 1
         for name in ("compute_s", "communicate_s", "together_s", "transfer_s", "beside_s"):
             assert 0 < row[name][0] <= row[name][1] <= row[name][2]
+
+
+def event(row, name, begin_ms, end_ms, **arguments):
+    return TraceEvent(0, row, "any", name, 1e3 * begin_ms, 1e3 * end_ms, arguments)
+
+
+def trace_of(steps):
+    """Steps by begin, length, and begin and end of the backward pass and of buckets in them."""
+    events = []
+    for begin, length, backward, buckets in steps:
+        events.append(event("main thread", "training step", begin, begin + length))
+        low, high = backward
+        events.append(event("phase", "backpropagation", begin + low, begin + high))
+        for number, (low, high) in enumerate(buckets):
+            row = f"1 bucket {number} of 'gradients' ('layer')"
+            events.append(event(row, "started", begin + low, begin + high, bytes=8))
+    return Trace((), {}, tuple(events))
+
+
+def test_the_picture_is_that_of_the_step_of_median_length():
+    shape = ((20, 70), [(60, 80), (30, 50)])
+    trace = trace_of([(0, 100, *shape), (200, 900, *shape), (2000, 90, *shape)])
+    step = step_in(trace)
+    assert (step.forward_end, step.backward_end, step.sums_end, step.end) == (20, 70, 80, 100)
+    assert step.buckets == [(30, 50, 8), (60, 80, 8)]
+
+
+def test_a_trace_without_sums_has_no_picture():
+    with pytest.raises(ValueError, match="no training step"):
+        step_in(trace_of([(0, 100, (20, 70), [])]))
