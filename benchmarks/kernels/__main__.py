@@ -75,7 +75,7 @@ def make_row(case: Case, is_baseline: bool, num_bytes: int, times: Times) -> Row
     row |= {"instructions": "baseline" if is_baseline else "chosen", "bytes": num_bytes}
     row["ns"] = {name: rounded(quartiles(each), 1) for name, each in times.items()}
     first, *others = times
-    row["ratio"] = {
+    row["of_first"] = {
         name: rounded(quartiles([b / a for a, b in zip(times[first], times[name], strict=True)]), 3)
         for name in others
     }
@@ -87,7 +87,7 @@ def line_of(row: Row) -> str:
     cells = [f"| {row['dtype']:8} | {row['loop']:8} | {row['instructions']:8} | {row['bytes']:7}"]
     for lower, median, upper in row["ns"].values():
         cells.append(f"{median:9.1f} ± {50 * (upper - lower) / median:2.0f} %")
-    cells += [f"{ratio[1]:5.2f}" for ratio in row["ratio"].values()]
+    cells += [f"{ratio[1]:5.2f}" for ratio in row["of_first"].values()]
     return " | ".join(cells) + " |"
 
 
