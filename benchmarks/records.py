@@ -5,27 +5,54 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shlex
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 Row = dict[str, Any]
+
+
+class Section(NamedTuple):
+    """What one run has measured, or a part of a run with a header of its own."""
+
+    header: Row
+    rows: list[Row]
 
 
 def make_header(benchmark: str, versions: dict[str, Any], options: dict[str, Any]) -> Row:
     """The first line of a file: what a reader needs to judge or repeat the numbers."""
     return {
         "benchmark": benchmark,
+        "command": command_line(benchmark, sys.argv[1:]),
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "host": platform.node(),
         "processor": processor_name(),
         "cores": len(os.sched_getaffinity(0)),
+        "commit": commit_of(Path(__file__).parent),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "versions": versions,
         "options": options,
     }
+
+
+def command_line(benchmark: str, options: Sequence[str]) -> str:
+    """What repeats the run. Pure."""
+    return shlex.join(["python", "-m", f"benchmarks.{benchmark}", *options])
+
+
+def commit_of(folder: Path) -> str:
+    """The short hash of the working tree, with `-dirty` if a file differs from it."""
+    command = ["git", "describe", "--always", "--dirty", "--exclude=*", "--abbrev=8"]
+    try:
+        described = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return described.stdout.strip()
 
 
 def processor_name() -> str:
@@ -43,6 +70,18 @@ def write_rows(path: Path, rows: Sequence[Row], *, is_new: bool = False) -> None
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file, without its header."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [row for row in map(json.loads, lines) if "benchmark" not in row]
+    """The rows of a file, without its headers."""
+    return [row for section in read_sections(path) for row in section.rows]
+
+
+def read_sections(path: Path) -> list[Section]:
+    """The headers of a file, each with the rows below it; an error for a file without any."""
+    sections: list[Section] = []
+    for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        if "benchmark" in row:
+            sections.append(Section(row, []))
+        elif sections:
+            sections[-1].rows.append(row)
+        else:
+            raise ValueError("its first line is not the header of a benchmark")
+    return sections

@@ -15,17 +15,14 @@ from benchmarks.allreduce.libraries import LIBRARIES, LIMIT, OURS, OVER_GPI2, Li
 from benchmarks.allreduce.library_ranks import LibraryRanks
 from benchmarks.allreduce.memory import shortage_of
 from benchmarks.allreduce.rounds import Budget, measure_workload
-from benchmarks.allreduce.summary import comparable_ratios, make_rows
+from benchmarks.allreduce.summary import make_rows
 from benchmarks.allreduce.table import HEADER, lines_of
 from benchmarks.allreduce.workload import DEFAULT, Workload, make_workload
-from benchmarks.comparison import find_changes, report
 from benchmarks.jobs import end_on_sigterm
 from benchmarks.linked_hosts import UNLIMITED, LinkUnavailable, linked_hosts
 from benchmarks.peers import PEERS_FOLDER
 from benchmarks.process_set import ProcessesFailed
-from benchmarks.records import Row, make_header, read_rows, write_rows
-
-TOLERANCE = 0.2  # ratios of two runs on the same busy machine differ by so much for no reason
+from benchmarks.records import Row, make_header, write_rows
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -51,10 +48,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=8, help="wanted; two at least are made")
     parser.add_argument("--peers-folder", type=Path, default=PEERS_FOLDER, metavar="FOLDER")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows to FILE")
-    parser.add_argument(
-        "--against", type=Path, metavar="FILE",
-        help="rows of an earlier run: fail where our ratio to the peers, or to memcpy, got worse",
-    )  # fmt: skip
     return parser
 
 
@@ -122,7 +115,6 @@ def main() -> int:
     arguments = make_parser().parse_args()
     if arguments.workloads is DEFAULT:
         arguments.workloads = [make_workload(name) for name in DEFAULT]
-    earlier = read_rows(arguments.against) if arguments.against else []
     if arguments.json:
         arguments.json.unlink(missing_ok=True)
     with contextlib.ExitStack() as stack:
@@ -138,8 +130,7 @@ def main() -> int:
     print()
     for line in judge(rows, goals):
         print(line)
-    before, now = comparable_ratios(earlier, rows)
-    return report(find_changes(before, now, TOLERANCE))
+    return 0
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ def fastest(rows: Iterable[Row], library: str, variants: tuple[str, ...] | None)
         for row in rows
         if row["library"].startswith(library) and (variants is None or row["variant"] in variants)
     ]
-    return min(found, key=lambda row: float(row["median_us"]), default=None)
+    return min(found, key=lambda row: float(row["call_us"][1]), default=None)
 
 
 def format_time(microseconds: float) -> str:
@@ -49,7 +49,7 @@ def make_table(rows: Sequence[Row], ranks: int) -> list[str]:
     for workload in dict.fromkeys(row["workload"] for row in of_ranks):
         of_workload = [row for row in of_ranks if row["workload"] == workload]
         found = [fastest(of_workload, library, variants) for _, library, variants in COLUMNS]
-        cells = [format_time(row["median_us"]) if row else "" for row in found]
+        cells = [format_time(row["call_us"][1]) if row else "" for row in found]
         best = fastest(of_workload, OURS, PRIVATE + SHARED + REDUCER)
         lines.append("| " + " | ".join([workload, *cells, format_ratio(best)]) + " |")
     return lines

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 from benchmarks.allreduce.libraries import LIMIT, OUR_OUT_OF_PLACE, OURS, OVER_GPI2
 from benchmarks.allreduce.rounds import Timing
 from benchmarks.allreduce.workload import Workload
 from benchmarks.records import Row
 from benchmarks.spread import quartiles, rounded
-
-Ratios = dict[Hashable, float]
 
 
 def median_of(timing: Timing) -> float:
@@ -54,16 +52,15 @@ def make_rows(timings: Sequence[Timing], workload: Workload, num_ranks: int) -> 
     found = references(timings)
     rows = []
     for timing in timings:
-        lower, median, upper = quartiles([time for times in timing.rounds for time in times])
-        algbw = workload.num_bytes / median / 1e9
+        spread_s = quartiles([time for times in timing.rounds for time in times])
+        algbw = workload.num_bytes / spread_s[1] / 1e9
         row: Row = {
             "ranks": num_ranks,
             "workload": workload.name,
             "bytes": workload.num_bytes,
             "library": timing.library,
             "variant": timing.variant,
-            "median_us": round(median * 1e6, 2),
-            "quartiles_us": rounded([lower * 1e6, upper * 1e6], 2),
+            "call_us": rounded([1e6 * seconds for seconds in spread_s], 2),
             "algbw_gbs": round(algbw, 6),
             "busbw_gbs": round(algbw * 2 * (num_ranks - 1) / num_ranks, 6),
             "rounds": len(timing.rounds),
@@ -74,19 +71,3 @@ def make_rows(timings: Sequence[Timing], workload: Workload, num_ranks: int) -> 
                 row[name] = rounded(quartiles(speedups(timing, reference)), 6)
         rows.append(row)
     return rows
-
-
-def comparable_ratios(earlier: Sequence[Row], now: Sequence[Row]) -> tuple[Ratios, Ratios]:
-    """Our ratios of two runs: to the best peer if both had peers, otherwise to memcpy."""
-    has_peers = all(any("vs_peer" in row for row in rows) for rows in (earlier, now))
-    name = "vs_peer" if has_peers else "vs_memcpy"
-    return own_ratios(earlier, name), own_ratios(now, name)
-
-
-def own_ratios(rows: Sequence[Row], name: str) -> Ratios:
-    """One of the ratios of all our variants, limits excepted."""
-    return {
-        (row["ranks"], row["workload"], row["variant"], name): row[name][1]
-        for row in rows
-        if row["library"] == OURS and name in row and not row["variant"].startswith(LIMIT)
-    }

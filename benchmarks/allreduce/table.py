@@ -17,15 +17,17 @@ def lines_of(rows: Sequence[Row]) -> list[str]:
     """The rows of one workload, the limits first, then the fastest."""
     first = rows[0]
     title = f"-- {first['workload']}, {first['bytes']} bytes, {first['ranks']} ranks"
-    ordered = sorted(rows, key=lambda row: (not row["variant"].startswith(LIMIT), row["median_us"]))
+    ordered = sorted(
+        rows, key=lambda row: (not row["variant"].startswith(LIMIT), row["call_us"][1])
+    )
     return [title, *map(line_of, ordered)]
 
 
 def line_of(row: Row) -> str:
     """One row."""
-    lower, upper = row["quartiles_us"]
+    lower, median, upper = row["call_us"]
     ratios = "".join(f"{f'{row[name][1]:.2f}' if name in row else '-':>10}" for name in RATIOS)
     return (
-        f"{row['library']:<18}{row['variant']:<17}{row['median_us']:>11.1f}"
+        f"{row['library']:<18}{row['variant']:<17}{median:>11.1f}"
         f"{f'{lower:.1f} .. {upper:.1f}':>24}{row['busbw_gbs']:>8.2f}{ratios}"
     )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 from typing import Any
 
 from benchmarks import command
 from benchmarks.jobs import Place
 from benchmarks.records import Row, make_header
+from benchmarks.spread import quartiles, rounded
 
 MODELS = (
     "mlp", "lenet", "bidirectional_lstm", "text_lstm", "mobilenet", "efficientnet", "resnet50",
@@ -46,7 +46,7 @@ def measure(kind: str, model: str, arguments: argparse.Namespace) -> dict[str, A
 
 
 def make_row(model: str, rounds: list[dict[str, Any]]) -> Row:
-    """Medians over the rounds, in seconds, and ratios within a round. Pure."""
+    """Quartiles over the rounds, in seconds and of ratios within a round. Pure."""
     row: Row = {"model": model}
     for name, epoch in (("first", 0), ("later", -1)):
         for clock, which in (("wall", WALL), ("cpu", CPU)):
@@ -55,22 +55,22 @@ def make_row(model: str, rounds: list[dict[str, Any]]) -> Row:
                 for kind in ("plain", "tnt")
             }
             for kind, seconds in times.items():
-                row[f"{name}_{kind}_{clock}_s"] = round(statistics.median(seconds), 4)
+                row[f"{name}_{kind}_{clock}_s"] = rounded(quartiles(seconds), 4)
             ratios = [b / a for a, b in zip(times["plain"], times["tnt"], strict=True)]
-            row[f"{name}_{clock}_ratio"] = round(statistics.median(ratios), 3)
+            row[f"{name}_{clock}_of_plain"] = rounded(quartiles(ratios), 3)
     ratios = [each["tnt"]["all"][0][WALL] / each["plain"]["all"][0][WALL] for each in rounds]
-    row["all_ratio"] = round(statistics.median(ratios), 3)
+    row["all_of_plain"] = rounded(quartiles(ratios), 3)
     return row
 
 
 def line_of(row: Row) -> str:
     """For people. Pure."""
     first, later = (
-        f"{row[f'{name}_plain_wall_s']:8.3f} {row[f'{name}_tnt_wall_s']:8.3f} "
-        f"{row[f'{name}_wall_ratio']:6.2f} {row[f'{name}_cpu_ratio']:6.2f}"
+        f"{row[f'{name}_plain_wall_s'][1]:8.3f} {row[f'{name}_tnt_wall_s'][1]:8.3f} "
+        f"{row[f'{name}_wall_of_plain'][1]:6.2f} {row[f'{name}_cpu_of_plain'][1]:6.2f}"
         for name in ("first", "later")
     )
-    return f"{row['model']:20} {first}  {later} {row['all_ratio']:6.2f}"
+    return f"{row['model']:20} {first}  {later} {row['all_of_plain'][1]:6.2f}"
 
 
 HEADER = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import statistics
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,20 +70,20 @@ def make_row(case: Case, rounds: Rounds) -> Row:
         "of_serial": rounded(quartiles(ratios), 3),
         "start_s": rounded(quartiles([one["start_s"] for one in rounds[case]]), 3),
         "steps": rounds[case][0]["steps"],
-        "input_mib": round(statistics.median(one["input_mib"] for one in rounds[case])),
+        "input_mib": rounded(quartiles([one["input_mib"] for one in rounds[case]]), 1),
     }
 
 
 def judge(rows: Sequence[Row]) -> list[str]:
     """Whether the goals are met, in words. Pure."""
-    [serial_mib] = [row["input_mib"] for row in rows if row["way"] == "serial"]
+    [serial_mib] = [row["input_mib"][1] for row in rows if row["way"] == "serial"]
     verdicts = []
     for row in rows:
         if row["way"] != "tnt":
             continue
         if row["ranks"] in GOALS:
             verdicts.append(_verdict("CPU time", row["of_serial"][1], GOALS[row["ranks"]], row))
-        verdicts.append(_verdict("memory", row["input_mib"] / serial_mib, MEMORY_GOAL, row))
+        verdicts.append(_verdict("memory", row["input_mib"][1] / serial_mib, MEMORY_GOAL, row))
     return verdicts
 
 

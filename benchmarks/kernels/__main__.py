@@ -74,20 +74,27 @@ def make_row(case: Case, is_baseline: bool, num_bytes: int, times: Times) -> Row
     row: Row = {"dtype": case.dtype, "loop": case.name}
     row |= {"instructions": "baseline" if is_baseline else "chosen", "bytes": num_bytes}
     row["ns"] = {name: rounded(quartiles(each), 1) for name, each in times.items()}
+    row["spread_percent"] = {name: round(half_spread(each), 1) for name, each in row["ns"].items()}
     first, *others = times
-    row["ratio"] = {
+    row["of_first"] = {
         name: rounded(quartiles([b / a for a, b in zip(times[first], times[name], strict=True)]), 3)
         for name in others
     }
     return row
 
 
+def half_spread(spread: Sequence[float]) -> float:
+    """Half the distance of the quartiles, as percent of the median. Pure."""
+    lower, median, upper = spread
+    return 50 * (upper - lower) / median
+
+
 def line_of(row: Row) -> str:
     """For people: median, half the distance of the quartiles, and the ratio. Pure."""
     cells = [f"| {row['dtype']:8} | {row['loop']:8} | {row['instructions']:8} | {row['bytes']:7}"]
-    for lower, median, upper in row["ns"].values():
-        cells.append(f"{median:9.1f} ± {50 * (upper - lower) / median:2.0f} %")
-    cells += [f"{ratio[1]:5.2f}" for ratio in row["ratio"].values()]
+    for name, (_, median, _) in row["ns"].items():
+        cells.append(f"{median:9.1f} ± {row['spread_percent'][name]:2.0f} %")
+    cells += [f"{ratio[1]:5.2f}" for ratio in row["of_first"].values()]
     return " | ".join(cells) + " |"
 
 

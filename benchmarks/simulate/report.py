@@ -59,6 +59,7 @@ def rows_of_links(links: Sequence[SlowLink]) -> list[Row]:
             "threshold_bytes": each.threshold_bytes,
             "sent_bytes": each.sent_bytes,
             "replayed_bytes": each.replayed.card_bytes,
+            "bytes_error": each.error_of_bytes,
             "exposed_ms": 1e3 * each.exposed_s,
             "replayed_ms": 1e3 * each.replayed_s,
             "error": each.error,
@@ -136,6 +137,7 @@ def rows_of_predictions(predicted: Sequence[Prediction]) -> list[Row]:
         row |= {"layout": str(each.layout), "ranks": each.layout.num_ranks}
         row |= {f"{name.replace(' ', '_')}_ms": 1e3 * s for name, s in each.losses_s.items()}
         row |= {"speedup": each.speedup, "speedup_band": list(each.band)}
+        row |= {"efficiency": each.speedup / each.layout.num_ranks}
         outcome = each.step.outcome
         if outcome:
             row |= {"levels": 2 if outcome.is_hierarchical else 1}

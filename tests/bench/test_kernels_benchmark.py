@@ -55,7 +55,7 @@ def test_other_bits_of_a_compiler_are_an_error():
 def test_ratios_are_taken_within_a_round():
     row = make_row(SUM, True, 8192, {"a": [1.0, 2.0, 4.0], "b": [2.0, 4.0, 8.0]})
     assert row["ns"]["a"][1] == 2
-    assert row["ratio"] == {"b": [2, 2, 2]}
+    assert row["of_first"] == {"b": [2, 2, 2]}
     assert line_of(row).count("|") == next(header_of(["a", "b"])).count("|")
 
 
