@@ -1,0 +1,1 @@
+"""What evaluate, predict and saving cost on ranks, and how much memory a rank needs."""
