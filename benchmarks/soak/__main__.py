@@ -8,9 +8,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -18,12 +17,13 @@ from typing import Any
 from benchmarks import command
 from benchmarks.jobs import ROOT, outer_environment
 from benchmarks.records import Row, make_header
-from benchmarks.soak.use import HostUse, ProcessUse, use_of_this_host
+from benchmarks.soak.use import ProcessUse, left_since, look_at_host
 
 SUMS = "benchmarks.soak.sums"
 LOOKS = 20
 GROWTH_MB = 5.0  # of a process from the second quarter of a training to the last one
 JOB_S = 300
+LEFT_S = 60  # after which nothing of a job that has ended may be there
 PARTS = ("steps", "jobs", "crowd")
 
 
@@ -74,7 +74,7 @@ def growth_of(uses: Sequence[ProcessUse]) -> dict[str, float]:
 
 def run_jobs(ranks: int, jobs: int, at_once: int) -> tuple[Row, list[str]]:
     """So many jobs, some of them at once; their row, and what they have left."""
-    before = use_of_this_host(SUMS)
+    before = look_at_host(SUMS)
     seconds = []
     for _ in range(0, jobs, at_once):
         begin = time.monotonic()
@@ -83,21 +83,15 @@ def run_jobs(ranks: int, jobs: int, at_once: int) -> tuple[Row, list[str]]:
             for process in started:
                 _wait(process, JOB_S)
         seconds.append(time.monotonic() - begin)
-    after = use_of_this_host(SUMS)
+    left = left_since(before, SUMS, LEFT_S)
     row: Row = {"soak": "crowd" if at_once > 1 else "jobs", "ranks": ranks, "jobs": jobs}
     row |= {"at_once": at_once, "seconds": round(median(seconds), 2), "slowest_s": max(seconds)}
     tenth = max(1, len(seconds) // 10)
     row |= {"first_s": median(seconds[:tenth]), "last_s": median(seconds[-tenth:])}
-    row |= {name: getattr(after, name) - getattr(before, name) for name in asdict(after)}
-    return row, list(_left(before, after))
-
-
-def _left(before: HostUse, after: HostUse) -> Iterator[str]:
-    for name in ("files", "processes"):
-        if getattr(after, name) > getattr(before, name):
-            yield f"{getattr(after, name) - getattr(before, name)} {name} are left"
-    if after.shared_memory_mb > before.shared_memory_mb + GROWTH_MB:
-        yield f"{after.shared_memory_mb - before.shared_memory_mb:.1f} MB are left in /dev/shm"
+    row |= {"files": len(left.files), "file_bytes": left.file_bytes}
+    row["processes"] = len(left.processes)
+    problems = [f"{path} is left" for path in sorted(left.files)]
+    return row, problems + [f"process {pid} is left" for pid in sorted(left.processes)]
 
 
 def _start(ranks: int, words: Sequence[str]) -> subprocess.Popen[str]:

@@ -1,15 +1,17 @@
-"""What a process and a host hold: memory, descriptors, threads, and what jobs leave behind."""
+"""What a process holds: memory, descriptors, threads; and what jobs leave on a host."""
 
 from __future__ import annotations
 
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
-SHARED_MEMORY = Path("/dev/shm")
+FOLDERS = (Path("/dev/shm"), Path(tempfile.gettempdir()))
 OURS = "tnt-"  # what the names of our shared memory, sockets and notes begin with
+LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,16 @@ class ProcessUse:
 
 
 @dataclass(frozen=True)
-class HostUse:
-    """Of all jobs on this host."""
+class OnHost:
+    """What is there on this host, whoever it belongs to."""
 
-    shared_memory_mb: float  # used in /dev/shm by anybody
-    files: int  # of ours, in /dev/shm and the folder of temporary files
-    processes: int  # that run a rank or a launcher
+    files: frozenset[Path]  # with names as ours, in /dev/shm and the folder of temporary files
+    processes: frozenset[int]  # that run a script
+
+    @property
+    def file_bytes(self) -> int:
+        """Of all files together that still exist."""
+        return sum(path.stat().st_size for path in self.files if path.exists())
 
 
 def use_of_this_process() -> ProcessUse:
@@ -38,18 +44,28 @@ def use_of_this_process() -> ProcessUse:
         return ProcessUse(memory_mb, process.num_fds(), process.num_threads())
 
 
-def use_of_this_host(script: str) -> HostUse:
-    """Take a look at what is left on this host; `script` is in the command of each rank."""
-    return HostUse(
-        psutil.disk_usage(str(SHARED_MEMORY)).used / 1e6,
-        sum(_count_of_ours(folder) for folder in (SHARED_MEMORY, Path(tempfile.gettempdir()))),
-        sum(script in " ".join(_command(each)) for each in psutil.process_iter(["cmdline"])),
+def look_at_host(script: str) -> OnHost:
+    """Take a look at this host; `script` is in the command of each process that counts."""
+    return OnHost(
+        frozenset(path for folder in FOLDERS for path in folder.iterdir() if OURS in path.name),
+        frozenset(
+            process.pid
+            for process in psutil.process_iter(["cmdline"])
+            if script in " ".join(process.info["cmdline"] or ())
+        ),
     )
 
 
-def _count_of_ours(folder: Path) -> int:
-    return sum(OURS in path.name for path in folder.iterdir())
+def left_since(before: OnHost, script: str, timeout_s: float) -> OnHost:
+    """What was not there before, and stays: other jobs' things come, and go again in time."""
+    end = time.monotonic() + timeout_s
+    left = _without(look_at_host(script), before)
+    while (left.files or left.processes) and time.monotonic() < end:
+        time.sleep(LOOK_S)
+        now = look_at_host(script)
+        left = OnHost(left.files & now.files, left.processes & now.processes)
+    return left
 
 
-def _command(process: psutil.Process) -> list[str]:
-    return process.info["cmdline"] or []
+def _without(now: OnHost, before: OnHost) -> OnHost:
+    return OnHost(now.files - before.files, now.processes - before.processes)
