@@ -32,6 +32,14 @@
 namespace {
 
 using namespace tnt::comm;
+using replayed::BlockRun;
+using replayed::BucketRun;
+using replayed::Event;
+using replayed::Host;
+using replayed::Kind;
+using replayed::Rank;
+using replayed::Task;
+using replayed::Work;
 
 FusionPlan plan_of(const Job& job) {
   std::vector<TensorSpec> tensors;

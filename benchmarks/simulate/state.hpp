@@ -9,7 +9,8 @@
 
 #include "exchange.hpp"
 
-// What the replay knows of hosts, ranks and buckets, and what can happen.
+/// What the replay knows of hosts, ranks and buckets, and what can happen.
+namespace replayed {
 
 /// Takes one thing at a time.
 struct Server {
@@ -104,3 +105,5 @@ struct Host {
   std::vector<int> num_posted;  // ranks, of each bucket
   std::vector<int> num_summed;
 };
+
+}  // namespace replayed
