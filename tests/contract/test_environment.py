@@ -47,7 +47,10 @@ def test_tnt_keras_knows_the_names_of_all_variables():
 def test_launcher_and_tnt_keras_say_the_same_of_an_unknown_name(name, suggestion):
     (of_keras,) = keras.warnings_of_unknown([name], keras.ALL_NAMES)
     (of_launcher,) = read_settings(LaunchSpec(program=("a.py",)), {name: "1"}).warnings
-    expected = f"{name} is not a variable of Tarantella and has no effect on it.{suggestion}"
+    expected = (
+        f"{name} is not a variable of Tarantella and has no effect on it.{suggestion} "
+        "[unknown-variable]"
+    )
     assert of_keras == of_launcher == expected
 
 

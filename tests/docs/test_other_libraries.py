@@ -123,5 +123,5 @@ def test_a_logger_that_each_rank_turns_on_is_told_of(tmp_path):
     finished = run_script(
         quick.replace("if True:", f"{apart}\nif True:"), tmp_path / "2", num_ranks=2
     )
-    assert "fit: mlflow logs every `fit` by itself, on 2 ranks" in finished.messages
+    assert "fit: mlflow logs every `fit` on 2 ranks" in finished.messages
     assert "`if tnt.is_master_rank(): ...`" in finished.messages

@@ -115,8 +115,8 @@ def test_a_rank_may_be_killed_wherever_it_is(
         check=False,
     )
     assert done.returncode == 128 + signal.SIGKILL, done.stderr
-    first = rf"^tarantella: rank {victim} on \S+ \(pid \d+\) failed first.*: killed by SIGKILL$"
-    assert re.search(first, done.stderr, re.MULTILINE)
+    first = rf"^tarantella: rank {victim} on \S+ \(pid \d+\) failed first.*: killed by SIGKILL"
+    assert re.search(rf"{first} \[rank-failed\]$", done.stderr, re.MULTILINE)
     pids = [int(pid) for pid in re.findall(r"\(pid (\d+)\)", done.stderr)]
     assert len(set(pids)) == 2
     assert not any(is_alive(pid) for pid in pids)
@@ -135,9 +135,9 @@ def test_exception_of_one_rank_ends_the_job_with_its_traceback_and_exit_code(
     line = error_line(SCRIPT, "this rank does not like step 20")
     cause = "RuntimeError: this rank does not like step 20"
     path = re.escape(SCRIPT.name)  # below the folder in which the tests run, or from the root
-    assert re.search(
-        rf"failed first, in epoch 1, step 21: exit code 1: \S*{path}:{line}: {cause}$", report[0]
-    )
+    place = rf"exit code 1: \S*{path}:{line}"
+    first = rf"failed first, in epoch 1, step 21: {place}: {cause} \[rank-failed\]$"
+    assert re.search(first, report[0])
     assert report[-1] == cause
     assert shared_memory(tmp_path) == []
 

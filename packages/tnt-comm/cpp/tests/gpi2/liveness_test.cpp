@@ -68,7 +68,9 @@ TEST(Gpi2Liveness, ARankWhoseServiceHasFailedGoesOnWatchingTheOthers) {
     const tests::CapturedStderr captured;
     rank.fabric.fail_looks(0, 3);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    EXPECT_EQ(captured.text(), "WARNING tnt-comm rank 0: fabric has failed: the look has failed\n");
+    EXPECT_EQ(captured.text(),
+              "WARNING tnt-comm rank 0: fabric has failed: the look has failed "
+              "[network-failed]\n");
     beat_for(rank, 1.5);
     EXPECT_LT(rank.transport.status_of(1).heartbeat_age_s, 1.0);
     rank.transport.leave(PeerState::finished, "");

@@ -267,7 +267,8 @@ TEST(Bootstrap, IsNotHeldUpByStrangersWhoTakeAllDescriptors) {
   EXPECT_EQ(::waitpid(hub, &status, 0), hub);
   EXPECT_EQ(status, 0);
   for (const int intruder : intruders) ::close(intruder);
-  EXPECT_NE(captured.text().find("has no descriptors left"), std::string::npos) << captured.text();
+  EXPECT_NE(captured.text().find("has no file descriptors left"), std::string::npos)
+      << captured.text();
 }
 
 // More than is read at once, without a pause.

@@ -30,6 +30,8 @@ _CREDENTIALS = struct.Struct("3i")  # process, user and group
 class AuthenticationError(CommError):
     """The other end is no process of this start."""
 
+    _symbol = "not-authenticated"
+
 
 class Trust(Protocol):
     """What makes processes of one start know each other."""

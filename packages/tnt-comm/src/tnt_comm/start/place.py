@@ -84,21 +84,22 @@ def advice(environment: Mapping[str, str]) -> str | None:
     tasks = found.count("SLURM_NTASKS")
     if tasks > 1:
         return (
-            f"The job has {tasks} tasks (SLURM_NTASKS), and this process is none of them: it is "
-            "one rank, alone. To use all, start the script with `srun python train.py`, or with "
-            "`tarantella -- train.py`."
+            f"The job has {tasks} tasks (SLURM_NTASKS), but this process is not one of them: it "
+            "runs alone, as one rank. To use them all, start the script with `srun python "
+            "train.py`, or with `tarantella -- train.py`. [runs-alone]"
         )
     if found.count("WORLD_SIZE") > 1 and "RANK" in found:
         return (
-            f"WORLD_SIZE={found.count('WORLD_SIZE')}, but RANK={found.text('RANK')} is no number "
-            "below it: this process is one rank, alone. To use all, correct RANK, and set "
-            "MASTER_ADDR and MASTER_PORT; or start the script with `tarantella -- train.py`."
+            f"WORLD_SIZE={found.count('WORLD_SIZE')}, but RANK={found.text('RANK')} is not a "
+            "number below it: this process runs alone, as one rank. To use all ranks, correct "
+            "RANK, and set MASTER_ADDR and MASTER_PORT; or start the script with `tarantella -- "
+            "train.py`. [runs-alone]"
         )
     hosts = max(_hosts_of_grid_engine(found), found.count("PBS_NUM_NODES"), _hosts_of_lsf(found))
     if hosts > 1:
         return (
-            f"The job has {hosts} hosts, and this process is one rank, alone. To use all, start "
-            "the script with `tarantella -- train.py`."
+            f"The job has {hosts} hosts, but this process runs alone, as one rank. To use them "
+            "all, start the script with `tarantella -- train.py`. [runs-alone]"
         )
     return None
 

@@ -127,7 +127,7 @@ class Clock:
             )
         if not self._has_warned and waited_s > self._wait.report_s:
             self._has_warned = True
-            self._wait.warn(f"{said}.")
+            self._wait.warn(f"{said}. [stall]")
 
 
 def last_words(text: str, *, is_orderly: bool = False) -> Message:

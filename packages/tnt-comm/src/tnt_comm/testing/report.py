@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 Outcome = Literal["returned", "raised", "died", "timed_out", "ended"]
 """How a rank's part in a run ended.
@@ -89,12 +89,14 @@ class RanksFailed(RuntimeError):
         reports: One `RankReport` for every rank, in rank order.
     """
 
+    _symbol: ClassVar[str] = "ranks-failed"
+
     def __init__(self, reports: Sequence[RankReport], what: str) -> None:
         """Build the text from `reports` of the run of the function named `what`. Local."""
         self.reports = tuple(reports)
         failed = sorted((r for r in reports if r.has_failed), key=_causes_first)
         rest = [report for report in reports if not report.has_failed]
-        title = f"{len(failed)} of {len(self.reports)} ranks failed in {what}"
+        title = f"{len(failed)} of {len(self.reports)} ranks failed in {what} [{self._symbol}]"
         texts = [report.full_text() for report in failed] + [report.headline() for report in rest]
         super().__init__("\n\n".join([title, *texts]))
 

@@ -90,10 +90,15 @@ def start() -> None:
         _core.finalize()
         raise ValueError(
             f"rank {_core.get_rank()}: no timeline can be written to"
-            f" TNT_TIMELINE='{os.environ.get('TNT_TIMELINE', '')}': {error} Name a file in a folder"
-            " that exists and is writable on all hosts."
+            f" TNT_TIMELINE='{os.environ.get('TNT_TIMELINE', '')}': {_reason(error)} Name a file in"
+            " a folder that exists and is writable on all hosts."
         ) from None
     atexit.register(end)
+
+
+def _reason(error: Exception) -> object:
+    """Return what a message that goes on quotes of an error: not the symbol at its end."""
+    return error.args[0] if isinstance(error, CommError) else error
 
 
 def end() -> None:

@@ -102,7 +102,7 @@ def test_a_process_of_one_host_of_several_is_named_as_far_as_it_is_known(
     error = told(proc, place_of(starter))
     assert str(error) == (
         f"{name} on {os.uname().nodename} has ended before its first call of Tarantella. See its "
-        "output."
+        "output. [peer-lost]"
     )
     assert error.cause_rank == rank
 

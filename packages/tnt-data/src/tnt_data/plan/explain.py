@@ -39,9 +39,10 @@ def _describe_batching(batching: Batching) -> str:
 def describe_doubt(batching: Batching) -> str:
     """Return the warning on elements taken for batches that look like single samples. Local."""
     return (
-        f"each element is taken for a batch of {batching.batch_size} samples, as in Keras, since "
-        f"no transformation makes batches. If the elements are single samples, call .batch(n) with "
-        f"the global batch size, or give a micro-batch size, the samples of each rank and step."
+        "no transformation makes batches, so each element is taken as a batch of "
+        f"{batching.batch_size} samples, as in Keras. If the elements are single samples, call "
+        ".batch(n) with the global batch size, or pass a micro-batch size, the number of samples "
+        "per rank and step."
     )
 
 

@@ -15,12 +15,14 @@ _logger = logging.getLogger("tnt_data")
 def report_plan(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
     """Log a plan: warnings, seeds, and the way in which rows are taken. Local."""
     if plan.batching.may_be_samples:
-        _logger.warning("rank %d of %d: %s", rank, size, describe_doubt(plan.batching))
+        _logger.warning(
+            "rank %d of %d: %s [batches-assumed]", rank, size, describe_doubt(plan.batching)
+        )
     differences = find_differences(last, size)
     if differences:
         _logger.warning(
-            "rank %d of %d: ranks may see samples in different orders, so that some are used "
-            "twice and others never: %s.",
+            "rank %d of %d: ranks may see samples in different orders, so some are used twice and "
+            "others never: %s. [order-differs]",
             rank,
             size,
             "; ".join(differences),
@@ -36,9 +38,9 @@ def report_plan(last: Transformation, plan: SplitPlan, rank: int, size: int, see
 def _report_repeated(plan: SplitPlan, rank: int, size: int) -> None:
     reasons = [f"{one.text}: {reason}" for one, reason in plan.pushdown.limits if one.inputs]
     _logger.warning(
-        "rank %d of %d: every rank runs %s for all samples, since %s. Where possible, map "
-        "before `batch` and after transformations such as `filter`; `explain` shows what is "
-        "done with each of them.",
+        "rank %d of %d: every rank runs %s for all samples, since %s. If possible, map before "
+        "`batch` and after transformations such as `filter`; `explain` shows what happens to "
+        "each. [runs-for-all-samples]",
         rank,
         size,
         ", ".join(one.text for one in plan.repeated),
@@ -49,7 +51,8 @@ def _report_repeated(plan: SplitPlan, rank: int, size: int) -> None:
 def report_random_fingerprint(plan: SplitPlan, rank: int) -> None:
     """Log that ranks cannot compare what they read, since they draw other numbers. Local."""
     _logger.warning(
-        "rank %d: what ranks read is not compared, since %s draws random numbers.",
+        "rank %d: ranks do not compare what they read, since %s draws random numbers. "
+        "[not-compared]",
         rank,
         ", ".join(one.text for one in plan.random_before_split),
     )

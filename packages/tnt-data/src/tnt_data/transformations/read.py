@@ -41,8 +41,9 @@ def read_transformations(
 def warn_of_unknown_release() -> None:
     """Log what becomes of pipelines with a release of TensorFlow that is not known. Local."""
     _logger.warning(
-        "The transformations of tf.data are not known for TensorFlow %s. Batches are made whole "
-        "and then cut, and shuffles keep their order: give them seeds.",
+        "tnt-data does not know the transformations of TensorFlow %s. Every rank makes whole "
+        "batches and cuts out its rows, and shuffles are left as they are: give them seeds. "
+        "[untested-version]",
         tf.__version__,
     )
 

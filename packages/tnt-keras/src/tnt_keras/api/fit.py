@@ -191,9 +191,9 @@ def _warn_of_step_without_batch(model: Any, x: Any, steps_per_epoch: int | None)
     if model.run_eagerly or model.jit_compile or model.steps_per_execution > 1:
         return
     logger.warning(
-        "fit: the number of batches is not known. Keras finds the end of an epoch by a step "
-        "without a batch, in which `optimizer.iterations` counts one more, also here: schedules "
-        "and Adam's corrections run ahead. If batches have a fixed size, means that are logged are "
-        "too small besides. Give the number: "
-        "`dataset.apply(tf.data.experimental.assert_cardinality(number))`, or `steps_per_epoch`."
+        "fit: the number of batches is unknown. Keras then ends an epoch with a step without a "
+        "batch, which also increments `optimizer.iterations`: schedules and Adam's corrections "
+        "run ahead. If batches have a fixed size, logged means are also too small. Give the "
+        "number: `dataset.apply(tf.data.experimental.assert_cardinality(number))`, or "
+        "`steps_per_epoch`. [number-of-batches]"
     )

@@ -214,7 +214,9 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         if get_size() > 1:
             signature = inspect.signature(keras.Model.compile)
             if signature.bind_partial(self, *args, **kwargs).arguments.get("jit_compile") is True:
-                logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
+                logger.warning(
+                    "jit_compile=True is ignored: XLA cannot compile communication. [jit-ignored]"
+                )
         super().compile(*args, **kwargs)
         _distribute_compiled(self)
 

@@ -50,9 +50,10 @@ def _warning_of_plain_models(fit: _Function) -> _Function:
 def _warn_once() -> None:
     set_up_logging(settings())
     logger.warning(
-        "%s: a plain Keras model is fitted in a job of %d ranks. Each rank trains a copy of its "
-        "own, and ranks share nothing. With `model = tnt.Model(model)` before, all train one model "
-        "together. (Trials of a tuner, or a teacher that each rank trains, are right as they are.)",
+        "%s: a plain Keras model is fitted in a job of %d ranks. Each rank trains its own copy, "
+        "and ranks share nothing. To train one model together, call `model = tnt.Model(model)` "
+        "first. (A tuner's trials, or a teacher that each rank trains, need no change.) "
+        "[plain-model]",
         user_line(),
         get_size(),
     )

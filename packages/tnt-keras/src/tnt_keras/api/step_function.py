@@ -104,12 +104,14 @@ class StepFunction:
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
         if self._is_compiled and not self._steps:
-            logger.warning("jit_compile=True is ignored: XLA cannot compile communication.")
+            logger.warning(
+                "jit_compile=True is ignored: XLA cannot compile communication. [jit-ignored]"
+            )
         if len(self._steps) + 1 == _MANY_GRAPHS:
             logger.warning(
-                "`%s` was called with %d different sets of arguments that are constants, each of "
-                "which makes a graph of its own. Give numbers that change as tensors: "
-                "`tf.constant(value)`.",
+                "`%s` was called with %d different sets of constant arguments, and each makes its "
+                "own graph. Pass numbers that change as tensors: `tf.constant(value)`. "
+                "[many-graphs]",
                 self._name,
                 _MANY_GRAPHS,
             )

@@ -234,9 +234,9 @@ def warn_of_loggers(of_ranks: Sequence[str | None]) -> None:
     count = sum(package is not None for package in of_ranks)
     if count > 1 and is_master_rank():
         logger.warning(
-            "fit: %s logs every `fit` by itself, on %d ranks: each writes a run of its own, and a "
-            "file or a table that all of them make may be broken. Let the master rank alone turn "
-            "it on: `if tnt.is_master_rank(): ...`.",
+            "fit: %s logs every `fit` on %d ranks: each writes its own run, and a file or table "
+            "that they share may be corrupted. Turn it on only on the master rank: `if "
+            "tnt.is_master_rank(): ...`. [logged-by-all-ranks]",
             " and ".join(packages),
             count,
         )
@@ -278,7 +278,7 @@ def tensorboard_on_its_ranks(given: keras.callbacks.Callback) -> Callback:
     if wanted is not None and wanted != given.run_on_all_ranks:
         logger.warning(
             "TNT_TENSORBOARD_ON_ALL_DEVICES asks for TensorBoard on %s, but the callback is "
-            "wrapped with run_on_all_ranks=%s, which is done.",
+            "wrapped with run_on_all_ranks=%s, which wins. [tensorboard-ranks]",
             "all ranks" if wanted else "the master rank alone",
             given.run_on_all_ranks,
         )

@@ -122,7 +122,7 @@ class _Group:
         text = f"{begin}: {self._shown(*difference, of_ranks)}. {self.remedy}"
         if self.is_error:
             raise of_all_ranks(ValueError(text))
-        logger.warning("%s", text)
+        logger.warning("%s [ranks-differ]", text)
 
     def _shown(self, index: int, ranks: Sequence[int], of_ranks: Sequence[Sequence[str]]) -> str:
         rank = ranks[0]

@@ -18,8 +18,14 @@ from tnt_comm.failure import cause_rank
 class OtherRankError(Exception):
     """Another rank has failed, `cause_rank`; the text says why. Made by `of_other_rank`."""
 
+    _symbol: ClassVar[str] = "other-rank-failed"
     kind: ClassVar[type[Exception]]
     cause_rank: int
+
+    def __str__(self) -> str:
+        """Return the message, with the symbol once, at its end, even if it quotes an error."""
+        mark = f" [{self._symbol}]"
+        return super().__str__().replace(mark, "") + mark
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle how it is made, since its class has no name in a module."""

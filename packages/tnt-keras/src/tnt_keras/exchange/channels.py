@@ -70,7 +70,8 @@ def announce(name: str, plan: tnt_comm.FusionPlan) -> None:
     if plan.wire_dtype == "float16":
         logger.warning(
             "TNT_WIRE_DTYPE=float16: gradients and their sums over ranks become infinite beyond "
-            "65504 and lose bits below 6e-5. bfloat16 has the range of float32."
+            "65504 and lose bits below 6e-5. bfloat16 has the range of float32. "
+            "[float16-range]"
         )
 
 

@@ -50,8 +50,8 @@ def distribute_input(
         )
     if given.verify and not given.distribute and get_size() > 1:
         logger.warning(
-            "`verify_inputs` has no effect on samples that ranks have shared by themselves "
-            "(`%s=False`): they have no batch in common that could be compared.",
+            "`verify_inputs` has no effect with `%s=False`: each rank reads its own samples, so "
+            "there is no common batch to compare. [not-compared]",
             given.keywords.distribute,
         )
     with errors_naming(given.keywords.x, given.keywords.micro_batch_size):

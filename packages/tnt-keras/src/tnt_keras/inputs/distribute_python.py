@@ -102,8 +102,8 @@ def _ordered(
         return numbered, lambda whole: _slice(whole, given, _split_number)
     if given.verify:
         logger.warning(
-            "rank %d: of %s only the order of batches is compared, since each rank makes its own "
-            "rows.",
+            "rank %d: ranks compare only the order of the batches of %s, since each rank makes "
+            "its own rows. [not-compared]",
             get_rank(),
             type(given.x).__name__,
         )

@@ -72,7 +72,8 @@ class VersionGate:
             self.warn()
             return
         logger.warning(
-            "%s %s is newer than all versions that tnt-keras was tested with (%s).",
+            "%s %s is newer than all versions that tnt-keras was tested with (%s). "
+            "[untested-version]",
             self.package,
             version,
             f"{first} to {last}",

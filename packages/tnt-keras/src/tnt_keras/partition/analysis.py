@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -44,6 +44,13 @@ _SIZES = {"Shape", "ShapeN", "Size"}
 
 class PartitionError(RuntimeError):
     """A step could not be partitioned. The message names the operation and the user's line."""
+
+    _symbol: ClassVar[str] = "not-partitioned"
+
+    def __str__(self) -> str:
+        """Return the message, with the symbol once, at its end, even if it quotes an error."""
+        mark = f" [{self._symbol}]"
+        return super().__str__().replace(mark, "") + mark
 
 
 class Analysis:

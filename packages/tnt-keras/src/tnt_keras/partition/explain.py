@@ -91,7 +91,7 @@ class Explanation:
         ]
         if self.replicated_share > 0.1:
             lines = sorted({line or name for _, name, line in self.gathered})
-            reason = "it is on values that have no row for each sample, such as ragged ones"
+            reason = "it uses values without one row per sample, such as ragged ones"
             if lines:
                 reason = f"rows are gathered at {', '.join(lines[:3])}"
             share = f"{self.replicated_share:.0%}"

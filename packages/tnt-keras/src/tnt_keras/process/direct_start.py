@@ -84,8 +84,8 @@ def _take_gpu(place: Place, environment: MutableMapping[str, str], devices: Path
         environment.update(dict.fromkeys(_LISTS, "-1"))
         found = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
         return (
-            f"Only {found} for {place.local_size} ranks of this host: all of them run on CPUs. "
-            "Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0."
+            f"Only {found} for {place.local_size} ranks of this host: all ranks run on CPUs. "
+            "Start one rank for each GPU, or set TNT_GPUS_PER_NODE=0. [fewer-gpus]"
         )
     own = gpus[place.local_rank]
     environment.update({name: own for name in _LISTS if name in environment} or {_LISTS[0]: own})

@@ -52,7 +52,8 @@ def check_devices(settings: Settings) -> None:
         _check_one_gpu()
         logger.warning(
             "Gradients of GPUs pass through the memory of the host: they are copied there, summed "
-            "by CPUs, and copied back. That takes time, and changes no result."
+            "by CPUs, and copied back. That takes time, and changes no result. "
+            "[gradients-through-host]"
         )
 
 
@@ -61,8 +62,8 @@ def _check_one_gpu() -> None:
     count = len(tf.config.list_physical_devices("GPU"))
     if count > 1:
         logger.warning(
-            "TensorFlow sees %d GPUs, as it does in the other ranks of this host, and all take the "
-            "first. Import tarantella before anything else of the script uses TensorFlow.",
+            "TensorFlow sees %d GPUs on each rank of this host, and all ranks use the first. "
+            "Import tarantella before anything else uses TensorFlow. [one-gpu-for-all]",
             count,
         )
 

@@ -125,7 +125,8 @@ def leave(where: str, backup: str | None) -> NoReturn:
         is_there = backup is not None and os.path.isdir(backup) and os.listdir(backup)
         then = f"go on from the backup in {backup}" if is_there else "begin anew, without a backup"
         logger.warning(
-            "%s: leaving `fit` %s, with exit code %d. Started again, the script will %s.",
+            "%s: leaving `fit` %s, with exit code %d. Started again, the script will %s. "
+            "[asked-to-end]",
             signal.Signals(asked_by()).name,
             where,
             EXIT_CODE,

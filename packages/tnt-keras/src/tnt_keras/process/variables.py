@@ -160,8 +160,11 @@ def warnings_of_unknown(names: Iterable[str], known: Sequence[str]) -> Iterator[
     """Yield a sentence for each `TNT_*` name that nothing reads, with one that resembles it."""
     for name in sorted({*names}.difference(known, _OF_TUTORIALS)):
         if name.startswith(PREFIX):
-            what = f"{name} is not a variable of Tarantella and has no effect on it."
-            yield what + (_REMOVED.get(name) or _suggestion(name, known))
+            hint = _REMOVED.get(name) or _suggestion(name, known)
+            yield (
+                f"{name} is not a variable of Tarantella and has no effect on it.{hint} "
+                "[unknown-variable]"
+            )
 
 
 def _suggestion(name: str, known: Sequence[str]) -> str:

@@ -77,11 +77,11 @@ class BackupFiles:
             try:
                 backup = read_from_master(self._folder / name, _read)
             except (DamagedError, OSError) as error:
-                errors.append(f"{name}: {error}")
+                errors.append(f"{name}: {error}.")
                 continue
             if name != _LATEST:
                 logger.warning(
-                    "%s The run continues from the backup before it, %s.",
+                    "%s The run continues from the previous backup, %s. [older-backup]",
                     " ".join(errors) or f"{_LATEST} is missing.",
                     self._folder / name,
                 )

@@ -140,8 +140,9 @@ class FitBackup(keras.callbacks.Callback):
         self._reads_testing = testing is None or not testing.epochs_are_independent
         if training.irreproducible:
             logger.warning(
-                "Rank %d: a run that is continued from a backup sees other samples than one that "
-                "is not interrupted, since %s. Give all that is random a seed.",
+                "Rank %d: a run continued from a backup sees different samples than an "
+                "uninterrupted one, since %s. Give everything that is random a seed. "
+                "[unseeded-restart]",
                 get_rank(),
                 "; ".join(training.irreproducible),
             )
@@ -158,8 +159,8 @@ class FitBackup(keras.callbacks.Callback):
         if (self.progress.epoch, self.progress.executions) > (epochs, 0):
             self._deletes = False
             logger.warning(
-                "Nothing is trained, and the backup in %s is kept: it is from epoch %d, and `fit` "
-                "is to end after epoch %d.",
+                "There is nothing to train, and the backup in %s is kept: it is from epoch %d, "
+                "and `fit` ends after epoch %d. [nothing-to-train]",
                 self._callback.backup_dir,
                 self.progress.epoch + self.progress.is_within_epoch,
                 epochs,
@@ -245,8 +246,9 @@ class FitBackup(keras.callbacks.Callback):
         elif self.progress.is_within_epoch:
             logger.warning(
                 "Rank %d: this process has read from the dataset or generator since the backup, "
-                "and goes on from there, so that samples may be used twice or not at all in epoch "
-                "%d. Start the script anew for the results of a run that is not interrupted.",
+                "and continues from there: samples may be used twice or not at all in epoch %d. "
+                "To get the results of an uninterrupted run, start the script again. "
+                "[data-already-read]",
                 get_rank(),
                 self.progress.epoch + 1,
             )

@@ -115,9 +115,9 @@ class CallbackState:
             return
         self._named.add(name)
         logger.warning(
-            "The attribute %r of the callback %s has changed and is no plain value, so that a "
-            "backup does not hold it: after a restart it is as at the begin. Give the class the "
-            "methods `%s()` and `%s(state)` if the training depends on it.",
+            "The attribute %r of the callback %s has changed and is not a plain value, so backups "
+            "leave it out: a restart begins with its initial value. If the training depends on "
+            "it, give the class the methods `%s()` and `%s(state)`. [not-in-backup]",
             name,
             self.class_name,
             _GET,
@@ -204,8 +204,8 @@ class TrainingState:
             elif callback.class_name not in self._new:
                 self._new.add(callback.class_name)
                 logger.warning(
-                    "The backup has no state for the callback %s, which begins anew. Give `fit` "
-                    "the callbacks of the run that is to be continued.",
+                    "The backup has no state for the callback %s, which starts afresh. Pass `fit` "
+                    "the callbacks of the run that you continue. [callback-begins-anew]",
                     callback.class_name,
                 )
 

@@ -148,11 +148,11 @@ class AccumulatingOptimizer(MixinBase):
         """Write the state as Keras does. Local, of a state that is equal on all ranks."""
         if _pending([self]):
             logger.warning(
-                "The optimizer %r is saved or copied in the middle of gradient accumulation by one "
-                "rank alone, or without its model: the gradients since the last update, which each "
-                "rank has added up for itself, are missing. Call `model.save` or "
-                "`model.save_weights`, or copy the model, on all ranks, or do it when an epoch has "
-                "ended.",
+                "The optimizer %r is saved or copied during gradient accumulation by one rank "
+                "only, or without its model: the gradients since the last update are missing, "
+                "since each rank accumulates its own. Call `model.save` or `model.save_weights`, "
+                "or copy the model, on all ranks, or do it at the end of an epoch. "
+                "[gradients-missing]",
                 self.name,
             )
         super().save_own_variables(store)

@@ -29,13 +29,13 @@ class WholeSteps:
     def __init__(self, name: str, step: Callable[[Any], Any], owner: StepOwner) -> None:
         self.name = name
         self.graph: Any = None
-        self.tables = [f"{name}: it runs eagerly, so that all ranks compute the whole batch"]
+        self.tables = [f"{name} runs eagerly, so all ranks compute the whole batch"]
         self._step = step
         self.owner = owner
         self._num_variables = -1
         logger.warning(
-            "%s: it runs eagerly, so that each rank computes the whole batch, and several ranks "
-            "are not faster than one.",
+            "%s runs eagerly, so each rank computes the whole batch: several ranks are no faster "
+            "than one. [runs-eagerly]",
             name,
         )
 

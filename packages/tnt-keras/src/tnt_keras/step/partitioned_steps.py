@@ -228,8 +228,9 @@ class PartitionedSteps:
         if others and not self.owner.has_other_rows:
             self.owner.has_other_rows = True
             logger.warning(
-                "Parts of the batches have no row for each sample (%s): each rank reads all of "
-                "them, and computes what is made of them until that has such rows.",
+                "Some components of the batches do not have one row per sample (%s): every rank "
+                "reads them whole, and computes with them whole until the result has one row per "
+                "sample. [no-row-per-sample]",
                 ", ".join(others),
             )
 

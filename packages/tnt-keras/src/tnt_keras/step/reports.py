@@ -74,7 +74,7 @@ class StepReport:
             print(self.table, flush=True)
         if self.is_cut:
             for warning in self.explanation.warnings():
-                logger.warning("%s: %s", self.title, warning)
+                logger.warning("%s: %s [work-repeated]", self.title, warning)
             _announce_normalisations(normalisations, num_rows)
 
 
@@ -94,7 +94,7 @@ def _announce_normalisations(normalisations: Normalisations, num_rows: int) -> N
             "The model uses batch normalisation, whose statistics are those of each rank's "
             "micro-batch: %d samples of %d on %d ranks. Below %d samples per rank training may "
             "suffer: give the layers `synchronized=True`, which takes those of the whole batch, or "
-            "use a larger batch or fewer ranks.",
+            "use a larger batch or fewer ranks. [small-batch-statistics]",
             num_rows // get_size(),
             num_rows,
             get_size(),

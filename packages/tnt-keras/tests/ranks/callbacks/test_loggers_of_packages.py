@@ -37,7 +37,7 @@ def test_a_logger_on_all_ranks_is_told_of_once(pool_of: Any, tmp_path: pathlib.P
     [warning], none = (
         [line for line in warnings if "logs every `fit`" in line] for _, _, warnings in of_ranks
     )
-    assert warning.startswith("fit: mlflow logs every `fit` by itself, on 2 ranks")
+    assert warning.startswith("fit: mlflow logs every `fit` on 2 ranks")
     assert "`if tnt.is_master_rank(): ...`" in warning
     assert none == []
     for rank in (0, 1):

@@ -109,7 +109,7 @@ def test_an_error_of_a_callback_begins_on_other_ranks_with_the_line_of_the_user(
     line = calls.line_of("fit that fails")
     assert other["kind"] == "RuntimeError"
     assert other["text"].startswith(f"{line}: fit: Rank 1: a callback has raised an error"), other
-    assert other["text"].endswith("rank 0: OSError: no space")
+    assert other["text"].endswith("rank 0: OSError: no space [other-rank-failed]")
 
 
 def test_cause_is_the_last_line_and_the_traceback_that_of_the_user(

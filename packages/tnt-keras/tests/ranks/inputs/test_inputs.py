@@ -247,7 +247,7 @@ def test_batches_that_differ_on_purpose_are_taken_as_they_are(pool_of: Any) -> N
         ("another learning rate", "All ranks go on with that of rank 0"),
         ("random numbers", ""),
         ("own samples", "`verify_inputs` has no effect"),
-        ("rows of a PyDataset", "only the order of batches is compared"),
+        ("rows of a PyDataset", "compare only the order of the batches"),
         ("generator", "the number of batches is not known"),
         ("nothing", ""),
     ],

@@ -69,7 +69,7 @@ def test_what_the_master_cannot_load_is_the_same_error_on_all_ranks(
         for call, (kind, text) in errors.items():
             assert kind == kinds[call]
             assert f"Rank {rank}: rank 0 could not read" in text
-            assert text.endswith(master[call][1])
+            assert text.endswith(f"{master[call][1]} [other-rank-failed]")
 
 
 def test_a_copy_that_cannot_be_written_is_an_error_on_all_ranks(

@@ -27,5 +27,5 @@ def test_the_cause_of_one_is_itself_and_its_class_takes_the_line_of_the_user() -
     error = of_other_rank(OSError, 1, "Rank 0: rank 1 failed")
     assert cause_of(error) is error
     told = with_text(error, f"train.py:3: {error}")
-    assert str(told) == "train.py:3: Rank 0: rank 1 failed"
+    assert str(told) == "train.py:3: Rank 0: rank 1 failed [other-rank-failed]"
     assert (type(told), told.cause_rank) == (type(error), 1)

@@ -91,7 +91,7 @@ def test_without_a_list_a_rank_takes_one_of_those_of_the_host(
     assert environment.get(GPUS) == expected
     assert (said is not None) == warns
     if said is not None:
-        assert said.startswith("Only 1 GPU for 2 ranks of this host: all of them run on CPUs.")
+        assert said.startswith("Only 1 GPU for 2 ranks of this host: all ranks run on CPUs.")
 
 
 def test_fewer_gpus_than_ranks_are_used_by_none(devices: Path) -> None:

@@ -66,8 +66,8 @@ def test_unknown_name_is_warned_about_with_a_known_one_that_resembles_it() -> No
     names = ["TNT_TIMEOUT", "TNT_ZZZZ", "PATH", "TNT_MODELS_PATH", *ALL_NAMES]
     assert list(warnings_of_unknown(names, ALL_NAMES)) == [
         "TNT_TIMEOUT is not a variable of Tarantella and has no effect on it. "
-        "Did you mean TNT_TIMEOUT_S?",
-        "TNT_ZZZZ is not a variable of Tarantella and has no effect on it.",
+        "Did you mean TNT_TIMEOUT_S? [unknown-variable]",
+        "TNT_ZZZZ is not a variable of Tarantella and has no effect on it. [unknown-variable]",
     ]
 
 

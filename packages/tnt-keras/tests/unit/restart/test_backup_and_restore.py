@@ -111,7 +111,7 @@ def test_a_backup_from_beyond_the_last_epoch_is_kept(
     _interrupt(model, backup, 7)
     with caplog.at_level(logging.WARNING, "tnt_keras"):
         assert _fit(model, keras.callbacks.BackupAndRestore(tmp_path), epochs=2).epoch == [0, 1]
-    assert "it is from epoch 3, and `fit` is to end after epoch 2" in caplog.text
+    assert "it is from epoch 3, and `fit` ends after epoch 2" in caplog.text
     history = _fit(model, keras.callbacks.BackupAndRestore(tmp_path), epochs=4)
     assert history.epoch == [0, 1, 2, 3]
 
@@ -192,7 +192,7 @@ def test_what_a_callback_changes_in_an_object_that_is_not_held_is_named(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1), _Remembers())
-    named = [record.args[0] for record in caplog.records if "no plain value" in record.msg]
+    named = [record.args[0] for record in caplog.records if "not a plain value" in record.msg]
     assert named == ["losses", "mean", "counters"]
 
 

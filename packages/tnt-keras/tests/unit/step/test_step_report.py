@@ -53,7 +53,7 @@ def test_gathered_features_are_a_warning_with_the_users_line(
     assert warning == (
         "WARNING",
         "train_step on 2 ranks: the rows of 'views' (train.py:3) are gathered in each step, "
-        "2.05 kB",
+        "2.05 kB [work-repeated]",
     )
 
 

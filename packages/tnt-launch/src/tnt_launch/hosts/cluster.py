@@ -127,7 +127,9 @@ class Cluster(ABC):
         while late := [n for n, agent in self._agents.items() if not agent.has_ended]:
             if time.monotonic() > end:
                 names = ", ".join(self.hosts[node].name for node in late)
-                LOGGER.warning("it is not known whether all ranks have ended on: %s", names)
+                LOGGER.warning(
+                    "it is unknown whether all ranks have ended on: %s [end-unknown]", names
+                )
                 return
             self._wait(end)
 

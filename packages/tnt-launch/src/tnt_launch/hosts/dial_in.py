@@ -125,7 +125,11 @@ class DialInCluster(Cluster):
             self._pending.remove(connection)
             self._num_refused += 1
             if self._num_refused <= 5:
-                LOGGER.warning("a connection from %s was refused: %s", connection.address, why)
+                LOGGER.warning(
+                    "a connection from %s was refused: %s [connection-refused]",
+                    connection.address,
+                    why,
+                )
 
     def _drop_silent(self) -> None:
         now = time.monotonic()

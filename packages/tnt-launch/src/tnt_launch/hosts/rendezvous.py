@@ -109,7 +109,9 @@ class RendezvousCluster(DialInCluster):
             if waited_s > limit_s:
                 raise LaunchError(f"{self._who_is_missing()} within {limit_s:g} s. {_ADVICE}")
             if waited_s > TELL_S and not is_told:
-                LOGGER.warning("%s for %d s. %s", self._who_is_missing(), waited_s, _ADVICE)
+                LOGGER.warning(
+                    "%s within %d s. %s [stall]", self._who_is_missing(), waited_s, _ADVICE
+                )
                 is_told = True
             self._wait(time.monotonic() + 0.5)
             self._drop_silent()
@@ -123,7 +125,7 @@ class RendezvousCluster(DialInCluster):
     def _who_is_missing(self) -> str:
         missing = sorted(set(range(self._rendezvous.num_nodes)) - self._come)
         shown = ", ".join(str(node) for node in missing[:8]) + (", ..." if missing[8:] else "")
-        return f"--node-rank {shown} of --nnodes {self._rendezvous.num_nodes} did not come"
+        return f"--node-rank {shown} of --nnodes {self._rendezvous.num_nodes} did not join"
 
     def _node_of(self, frame: Frame) -> int:
         return frame.node

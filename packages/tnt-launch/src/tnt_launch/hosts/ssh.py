@@ -139,7 +139,13 @@ class SshCluster(Cluster):
             return
         # Keys and settings of ssh may be on this host alone.
         name, via = self.hosts[node].name, self.hosts[self._via.pop(node)].name
-        LOGGER.warning("host %s is reached directly, as it is not from %s: %s", name, via, why)
+        LOGGER.warning(
+            "host %s is reached directly, since it cannot be reached from %s: %s "
+            "[reached-directly]",
+            name,
+            via,
+            why,
+        )
         self._start_child(node)
 
     def _hello(self) -> dict[str, Any]:

@@ -61,7 +61,9 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
         except OSError as error:
             if name not in self._broken:
                 self._broken.add(name)
-                LOGGER.warning("output of rank %d is lost: %s: %s", rank, name, error.strerror)
+                LOGGER.warning(
+                    "output of rank %d is lost: %s: %s [output-lost]", rank, name, error.strerror
+                )
 
     def _name(self, rank: int, stream: Stream) -> str:
         return f"rank-{rank:0{self._digits}}.{stream}.log"

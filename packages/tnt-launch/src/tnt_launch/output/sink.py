@@ -62,7 +62,11 @@ class Sink:
             return
         self._has_told = True
         name = {1: "stdout", 2: "stderr"}.get(self.fd, f"descriptor {self.fd}")
-        LOGGER.warning("%s cannot be written, and what ranks write to it is lost: %s", name, error)
+        LOGGER.warning(
+            "%s cannot be written, and what ranks write to it is lost: %s [output-lost]",
+            name,
+            error,
+        )
 
 
 class LineMixer:

@@ -124,7 +124,7 @@ def _pin(spec: LaunchSpec, host: HostFacts, local_size: int, share: int) -> Host
     idle = len(nodes) - local_size
     warning = (
         f"{host.host} has {len(nodes)} NUMA nodes, of which {idle} stay idle: {_PINNING} give "
-        f"each rank one. Give -n {len(nodes)} to use all."
+        f"each rank one. Give -n {len(nodes)} to use all. [idle-numa-nodes]"
     )
     return HostBinding(tuple(bindings), warning if idle else "")
 

@@ -46,7 +46,7 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> JobRanks
         return JobRanks((per_node,), True)
     warning = (
         f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
-        f"run on CPUs. Give --no-gpu if this is what you want."
+        f"run on CPUs. Give --no-gpu if this is what you want. [fewer-gpus]"
     )
     return JobRanks((per_node,), False, (warning,))
 
@@ -73,7 +73,7 @@ def ranks_of_hosts(
     if allow_gpus and short and any(num_gpus):
         of_gpus = (
             f"fewer GPUs than ranks on {listed(short)}: all ranks run on CPUs. Give --no-gpu if "
-            f"this is what you want."
+            f"this is what you want. [fewer-gpus]"
         )
     note = "no GPU found: all ranks run on CPUs" if allow_gpus and not any(num_gpus) else ""
     return JobRanks(
@@ -99,7 +99,7 @@ def _uneven(per_host: Sequence[int]) -> str:
     if fewest == most:
         return ""
     return (
-        f"the hosts have between {fewest} and {most} ranks, so sums of gradients cannot be "
-        f"hierarchical, in shared memory of each host first: all ranks exchange messages, which is "
-        f"slower. Give every host the same number of ranks, with -n or slots."
+        f"the hosts have between {fewest} and {most} ranks, so gradients cannot be summed in the "
+        "shared memory of each host first: every rank sends its own over the network, which is "
+        "slower. Give every host the same number of ranks, with -n or slots. [not-hierarchical]"
     )

@@ -62,9 +62,9 @@ def _warnings_inside_a_rank(
     if "TNT_RANK" not in environment or allocation is None or len(allocation.hosts) == 1:
         return ()
     return (
-        f"TNT_RANK is set, as a rank sets it for what it starts: of the {len(allocation.hosts)} "
-        f"hosts of the {allocation.scheduler} job only this one is used. To use all, begin the "
-        f"script with: unset TNT_RANK TNT_JOB_ID",
+        "TNT_RANK is set, as in a process that a rank has started: of the "
+        f"{len(allocation.hosts)} hosts of the {allocation.scheduler} job only this one is used. "
+        "To use them all, begin the script with: unset TNT_RANK TNT_JOB_ID [runs-alone]",
     )
 
 

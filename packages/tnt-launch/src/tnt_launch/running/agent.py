@@ -291,7 +291,7 @@ class LocalAgent:
         except OSError as error:
             LOGGER.warning(
                 "other ranks cannot be told that rank %d has ended: %s. They may wait until their "
-                "timeout.",
+                "timeout. [end-not-told]",
                 rank,
                 error,
             )

@@ -35,7 +35,8 @@ def report_failure(
         what += [cause.user_line(working_directory, script), exception]
     if cause.position:
         blamed += f", {cause.position}"
-    parts = [f"tarantella: {_name(cause)} {blamed}: {': '.join(filter(None, what))}"]
+    told = ": ".join(filter(None, what))
+    parts = [f"tarantella: {_name(cause)} {blamed}: {told} [rank-failed]"]
     if cause.stdout:
         parts.append(f"--- rank {cause.rank}, last lines of stdout:\n{cause.stdout.rstrip()}")
     errors = (last_traceback(cause.stderr) or _last_lines(cause.stderr, STDERR_LINES)).rstrip()

@@ -129,7 +129,7 @@ def test_the_error_that_came_first_is_the_cause_on_whichever_host(start, cause_r
     assert exit_code == 5
     assert "rank 1 on" in err.splitlines()[0]
     assert err.splitlines()[0].endswith(
-        "failed first: exit code 5: script.py: ValueError: the cause"
+        "failed first: exit code 5: script.py: ValueError: the cause [rank-failed]"
     )
     assert ": exit code 6: ValueError: a consequence" in err
 
@@ -224,7 +224,7 @@ def test_a_number_that_was_given_twice_is_told(start):
 def test_who_does_not_come_is_named(start):
     exit_code, _, err = start(0, TELL, "--timeout", "0.5", num_nodes=4).end()
     assert exit_code == 2
-    assert "--node-rank 1, 2, 3 of --nnodes 4 did not come within 0.5 s" in err
+    assert "--node-rank 1, 2, 3 of --nnodes 4 did not join within 0.5 s" in err
 
 
 def test_node_0_that_does_not_come_is_named(start, port):

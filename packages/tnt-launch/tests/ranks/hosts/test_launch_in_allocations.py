@@ -230,7 +230,9 @@ def test_a_node_that_is_down_is_named_alone(job):
     job.stand_in("srun", down + LIKE_SRUN)
     exit_code, _, err = job.start(SLURM, TELL).end()
     assert exit_code == 2
-    assert err == "tarantella: error: host beta: srun: error: beta is down (exit code 1)\n"
+    assert err == (
+        "tarantella: error: host beta: srun: error: beta is down (exit code 1) [cannot-launch]\n"
+    )
 
 
 def test_agents_on_other_hosts_than_those_of_the_job_are_refused(job):

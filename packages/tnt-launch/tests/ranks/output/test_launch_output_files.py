@@ -43,7 +43,8 @@ def test_a_folder_that_is_none_is_an_error_before_any_rank_starts(launch, tmp_pa
     (tmp_path / "logs").write_text("")
     exit_code, _, err = launch(["--output-dir", "logs"], "").end()
     assert exit_code == 2
-    assert err == f"tarantella: error: --output-dir: {tmp_path}/logs: File exists.\n"
+    folder = f"{tmp_path}/logs"
+    assert err == f"tarantella: error: --output-dir: {folder}: File exists. [cannot-launch]\n"
     assert not (tmp_path / "pid-0").exists()
 
 

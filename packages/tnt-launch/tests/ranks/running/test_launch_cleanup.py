@@ -151,4 +151,6 @@ def test_the_watchdog_leaves_no_record(scene):
 def test_force_alone_is_an_error(launch):
     exit_code, _, err = launch(["--force"], "").end()
     assert exit_code == 2
-    assert err == "tarantella: error: --force belongs to --cleanup. See tarantella --help.\n"
+    assert err == (
+        "tarantella: error: --force belongs to --cleanup. See tarantella --help. [cannot-launch]\n"
+    )

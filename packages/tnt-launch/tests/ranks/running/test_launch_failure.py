@@ -67,7 +67,7 @@ sys.exit(1)
     assert exit_code == 1
     assert out == ""
     assert report.startswith("tarantella: rank 1 on ")
-    assert report.splitlines()[0].endswith("exit code 1: script.py:14: LookupError: the cause")
+    assert "exit code 1: script.py:14: LookupError: the cause [" in report.splitlines()[0]
     assert err.count(", in inner") == 1
     assert report.splitlines()[-1] == "LookupError: the cause"
     assert ", in inner" in report

@@ -25,7 +25,8 @@ def test_a_low_limit_of_open_files_is_one_sentence(launch, limit):
     exit_code, _, err = launch(["-n", "2"], "", preexec_fn=limit_open_files).end()
     assert exit_code == 2
     assert err.startswith("tarantella: error: ")
-    assert err.endswith(f"The limit of open files (ulimit -n) is {limit}: raise it.\n")
+    limits = f"The limit of open files (ulimit -n) is {limit}: raise it."
+    assert err.endswith(f"{limits} [cannot-launch]\n")
     assert err.count("\n") == 1
 
 

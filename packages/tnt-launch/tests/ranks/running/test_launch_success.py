@@ -200,7 +200,7 @@ def test_an_unknown_variable_is_warned_about(launch):
     _, _, err = launch(["-x", "TNT_TIMEOUT=5"], "").end()
     assert err == (
         "tarantella: WARNING: TNT_TIMEOUT is not a variable of Tarantella and has no effect on it. "
-        "Did you mean TNT_TIMEOUT_S?\n"
+        "Did you mean TNT_TIMEOUT_S? [unknown-variable]\n"
     )
 
 

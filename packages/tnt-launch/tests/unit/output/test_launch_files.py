@@ -52,7 +52,8 @@ def test_a_link_that_comes_later_is_not_followed(tmp_path, caplog):
         files.write(0, "stdout", b"x")
     assert victim.read_text() == "precious"
     assert [record.getMessage() for record in caplog.records] == [
-        "output of rank 0 is lost: rank-0.stdout.log: Too many levels of symbolic links"
+        "output of rank 0 is lost: rank-0.stdout.log: Too many levels of symbolic links "
+        "[output-lost]"
     ]
 
 

@@ -91,7 +91,7 @@ def test_a_host_with_fewer_slots_than_ranks_asked_for_is_named():
 def test_unequal_hosts_get_a_warning_of_what_it_costs():
     (warning,) = ranks_of(4, 2).warnings
     assert "between 2 and 4 ranks" in warning
-    assert "cannot be hierarchical" in warning
+    assert "every rank sends its own over the network, which is slower" in warning
     assert not ranks_of(2, 2).warnings
 
 

@@ -155,13 +155,15 @@ def test_an_unknown_name_is_warned_about_with_a_known_one_that_resembles_it(name
     for settings in (from_environment, from_option):
         (warning,) = settings.warnings
         assert warning.startswith(f"{name} is not a variable of Tarantella")
-        assert warning.endswith(f" Did you mean {nearest}?")
+        assert warning.endswith(f" Did you mean {nearest}? [unknown-variable]")
     assert from_option.environment() == {name: "1"}  # it may mean something to the script
 
 
 def test_a_name_that_resembles_none_is_warned_about_alone():
     (warning,) = read_settings(SPEC, {"TNT_FOO": "1"}).warnings
-    assert warning == "TNT_FOO is not a variable of Tarantella and has no effect on it."
+    assert warning == (
+        "TNT_FOO is not a variable of Tarantella and has no effect on it. [unknown-variable]"
+    )
 
 
 def test_known_names_are_not_warned_about():

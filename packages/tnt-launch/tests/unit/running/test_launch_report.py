@@ -91,7 +91,8 @@ def test_the_report_starts_with_the_rank_to_blame_and_has_a_line_for_each_other(
         end(4),
     ]
     assert report_failure(cause, ends, script="a.py").splitlines() == [
-        "tarantella: rank 1 on alpha (pid 1001) failed first: exit code 7: a.py: ValueError: no",
+        "tarantella: rank 1 on alpha (pid 1001) failed first: exit code 7: a.py: ValueError: no "
+        "[rank-failed]",
         "--- rank 1, last lines of stdout:",
         "said before",
         "--- rank 1, end of stderr:",
@@ -115,7 +116,9 @@ def test_without_a_traceback_the_last_lines_of_stderr_are_told():
 def test_the_report_of_a_rank_without_a_traceback_ends_with_how_it_ended():
     cause = end(1, -9, stderr="noise\n")
     lines = report_failure(cause, [cause, end(0, 1, failure=LOST)]).splitlines()
-    assert lines[0] == "tarantella: rank 1 on alpha (pid 1001) failed first: killed by SIGKILL"
+    assert lines[0] == (
+        "tarantella: rank 1 on alpha (pid 1001) failed first: killed by SIGKILL [rank-failed]"
+    )
     assert lines[-1] == "rank 1 on alpha (pid 1001): killed by SIGKILL"
 
 
@@ -144,7 +147,7 @@ def test_the_last_line_is_the_exception_whatever_follows_it(after, others):
     cause = end(0, 1, stderr=OWN + after)
     lines = report_failure(cause, [cause, end(1, 1, failure=LOST)][: 1 + others]).splitlines()
     assert after.splitlines()[0] in lines
-    assert lines[0].endswith(": ValueError: no")
+    assert lines[0].endswith(": ValueError: no [rank-failed]")
     assert lines[-1] == "ValueError: no"
 
 
@@ -160,7 +163,7 @@ def test_what_a_rank_has_told_counts_and_not_what_it_has_printed():
     told = Failure("ValueError", "yes", "/work/a/train.py", 12)
     cause = end(0, 1, stderr=OWN, failure=told)
     first, *_, last = report_failure(cause, [cause, end(1)], "/work", "a/train.py").splitlines()
-    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: yes")
+    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: yes [rank-failed]")
     assert last == "ValueError: yes"
 
 
@@ -168,13 +171,15 @@ def test_the_first_line_names_the_users_own_line():
     stderr = HEAD + '  File "/work/a/train.py", line 12, in main\n    f()\nValueError: no\n'
     cause = end(0, 1, stderr=stderr)
     (first, *_) = report_failure(cause, [cause], "/work", "a/train.py").splitlines()
-    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: no")
+    assert first.endswith("failed first: exit code 1: a/train.py:12: ValueError: no [rank-failed]")
 
 
 def test_the_report_says_where_in_the_training_a_rank_was():
     cause = end(1, -signal.SIGKILL, position="in epoch 3, step 120")
     first = report_failure(cause, [cause]).splitlines()[0]
-    assert first.endswith("(pid 1001) failed first, in epoch 3, step 120: killed by SIGKILL")
+    assert first.endswith(
+        "(pid 1001) failed first, in epoch 3, step 120: killed by SIGKILL [rank-failed]"
+    )
 
 
 def test_many_ranks_that_ended_alike_are_one_line():

@@ -52,7 +52,8 @@ void poll_until(const PolledWait& wait, const std::function<bool()>& is_reached)
     }
     const double waited_s = seconds_since(start);
     if (!has_warned && waited_s > wait.stall_report_s) {
-      log_warning(wait.rank, wait.complaint(std::round(waited_s * 10) / 10), " ", wait.remedy);
+      log_warning(wait.rank, wait.complaint(std::round(waited_s * 10) / 10), " ", wait.remedy,
+                  " [stall]");
       has_warned = true;
     }
     // A thousandth of the time that has passed already, since some waits take hours.

@@ -105,7 +105,7 @@ class CollectiveOperation : public Operation {
                  !member.has_made_call;
         });
     log_warning(abort_state_->world_rank(), title(), " has waited ", waited_s, " s for ",
-                in_words(members), ".", is_call_awaited ? kAdvice : "");
+                in_words(members), ".", is_call_awaited ? kAdvice : "", " [stall]");
   }
 
   /// Breaks the group, since a wait took too long, and fails this. While the engine is paused only.

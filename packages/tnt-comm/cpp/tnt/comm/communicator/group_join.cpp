@@ -222,7 +222,7 @@ void Group::warn_of_one_level() const {
   if (rank() != 0 || !is_first_of_ranks) return;
   log_warning(abort_state_->world_rank(), "group '", name(),
               "' sends the data of every rank over the network: ", hosts_.objection,
-              " the ranks of a host would be summed before.");
+              " each host would sum the data of its own ranks first. [not-hierarchical]");
 }
 
 CallStream Group::create_flat_stream(SegmentSet& segments, std::size_t slot_bytes) {

@@ -194,7 +194,8 @@ void Runtime::leave_records() const {
 }
 
 void Runtime::warn_of_timeline(const std::string& problem) const {
-  log_warning(environment_.rank, "the timeline (TNT_TIMELINE) is not complete: ", problem);
+  log_warning(environment_.rank, "the timeline (TNT_TIMELINE) is not complete: ", problem,
+              " [timeline-incomplete]");
 }
 
 OtherRanks Runtime::look_at_others() const {

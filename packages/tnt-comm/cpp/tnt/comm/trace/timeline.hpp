@@ -167,7 +167,7 @@ class Timeline {
   void record(EventKind kind, RowId row, NameId name, std::uint64_t value = 0) noexcept {
     if (events_.add({now_ns(), value, row, name, kind}) || has_warned_.exchange(true)) return;
     log_warning(rank_, "the timeline (TNT_TIMELINE) is full after ", EventBuffer::kCapacity,
-                " events: what this rank does from now on is not in it.");
+                " events: what this rank does from now on is not in it. [timeline-full]");
   }
 
   const EventBuffer& events() const { return events_; }

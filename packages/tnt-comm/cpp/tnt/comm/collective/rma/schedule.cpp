@@ -168,11 +168,11 @@ HostLayout host_layout(const std::vector<int>& hosts, const SumTree& tree) {
         text("its hosts have between ", *fewest, " and ", *most,
              " ranks; with equally many on each, ", better_numbers(layout.num_hosts, *most), ",");
   } else if (!tree.is_branch_size(*most)) {
-    layout.objection =
-        text("the sum of ", *most, " neighbouring ranks is no part of the order of summation of ",
-             hosts.size(), " ranks; with TNT_SUM_TREE=", *most, "x", layout.num_hosts,
-             ", which changes that order, or with ", better_numbers(layout.num_hosts, *most - 1),
-             " ranks on each of the ", layout.num_hosts, " hosts");
+    layout.objection = text(
+        "the sum of ", *most, " neighbouring ranks is not a step in the order of summation of ",
+        hosts.size(), " ranks; with TNT_SUM_TREE=", *most, "x", layout.num_hosts,
+        ", which changes that order, or with ", better_numbers(layout.num_hosts, *most - 1),
+        " ranks on each of the ", layout.num_hosts, " hosts,");
   } else {
     layout.has_branches = true;
     layout.members_per_host = *most;

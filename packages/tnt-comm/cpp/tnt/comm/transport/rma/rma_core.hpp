@@ -217,7 +217,9 @@ class RmaCore {
         tick();
       } catch (...) {
         const std::string error = Error::current().what();
-        if (error != last_error) log_warning(rank(), device_->name(), " has failed: ", error);
+        if (error != last_error) {
+          log_warning(rank(), device_->name(), " has failed: ", error, " [network-failed]");
+        }
         last_error = error;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -63,7 +63,7 @@ class Member final : public Bootstrap {
       has_reported_ = true;
       log_warning(place_.rank, "has waited ", place_.stall_report_s, " s for rank 0 at ",
                   shown(place_.rendezvous), " (", reason, ").", places_of({0}), " ",
-                  remedy_for_absent_ranks("Is it running, and on that host?"));
+                  remedy_for_absent_ranks("Is it running, and on that host?"), " [stall]");
     }
     check_interrupt();
     std::this_thread::sleep_for(kRetryInterval);

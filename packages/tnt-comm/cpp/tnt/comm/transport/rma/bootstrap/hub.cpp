@@ -74,7 +74,7 @@ class Hub final : public Bootstrap {
           has_reported = true;
           log_warning(0, "has waited ", place_.stall_report_s, " s for ", names_of_ranks(missing()),
                       " to come to ", shown(place_.rendezvous), ".", places_of(missing()), " ",
-                      remedy_for_absent_ranks("Have all ranks been started?"));
+                      remedy_for_absent_ranks("Have all ranks been started?"), " [stall]");
         }
         check_interrupt();
         serve(kLookMs);
@@ -159,10 +159,11 @@ class Hub final : public Bootstrap {
     const auto oldest = oldest_stranger();
     if (oldest == guests_.end() || seconds_since(oldest->begin) < kLeastProofTimeS) return false;
     if (num_dropped_++ == 0) {
-      log_warning(0, "has no descriptors left for connections to ", shown(place_.rendezvous),
-                  ", and closes the oldest that have not proved that they know this job's"
+      log_warning(0, "has no file descriptors left for connections to ", shown(place_.rendezvous),
+                  ", and closes the oldest ones that have not proved that they know this job's"
                   " secret, the first from ",
-                  oldest->address, ". The limit of open files can be raised (ulimit -n).");
+                  oldest->address,
+                  ". Raise the limit of open files (ulimit -n). [too-many-connections]");
     }
     guests_.erase(oldest);
     return true;
@@ -224,8 +225,9 @@ class Hub final : public Bootstrap {
   void refuse(Guest& guest) {
     guest.is_open = false;
     if (num_refused_++ >= kMostReports) return;
-    log_warning(0, "a connection from ", guest.address, " to ", shown(place_.rendezvous),
-                " did not prove that it knows this job's secret, and was refused.");
+    log_warning(
+        0, "a connection from ", guest.address, " to ", shown(place_.rendezvous),
+        " did not prove that it knows this job's secret, and was refused. [connection-refused]");
   }
 
   void take_records() {

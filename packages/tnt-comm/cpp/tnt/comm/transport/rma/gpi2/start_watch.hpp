@@ -98,7 +98,7 @@ class StartWatch {
     if (has_reported_ || seconds_since(begin_) < environment_.start_report_s) return;
     if (!absent_ && !addresses_.empty()) return;
     log_warning(environment_.rank, "has waited ", environment_.start_report_s,
-                " s for the other ranks to start GPI-2. ", absence());
+                " s for the other ranks to start GPI-2. ", absence(), " [stall]");
     has_reported_ = true;
   }
 

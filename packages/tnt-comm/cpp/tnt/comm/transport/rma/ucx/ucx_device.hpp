@@ -276,8 +276,8 @@ class UcxDevice final : public RmaDevice {
     segment.registered = worker_->register_memory(segment.data, segment.num_bytes);
     if (segment.registered || has_warned_.exchange(true)) return;
     log_warning(rank_, "UCX could not register a segment of ", segment.num_bytes,
-                " bytes for RDMA. What others send there goes in messages, which is"
-                " slower. Raise the limit of locked memory (ulimit -l).");
+                " bytes for RDMA. Data that others send there travels in messages, which is"
+                " slower. Raise the limit of locked memory (ulimit -l). [memory-not-registered]");
   }
 
   // While somebody who waits lets messages go on, this thread would only take the lock and a core.
