@@ -36,7 +36,7 @@ def without_faults(function: Callable[..., Any], *args: Any) -> Any:
 
     class Collect(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if "a fault of Tarantella" in record.getMessage():
+            if "a bug in Tarantella" in record.getMessage():
                 faults.append(record.getMessage())
 
     logger, handler = logging.getLogger("tnt_keras"), Collect(logging.ERROR)

@@ -95,7 +95,7 @@ def test_the_launcher_takes_the_hosts_of_the_job_where_a_process_is_alone(record
 @pytest.mark.parametrize("record", AMONG_OTHERS, ids=name_of)
 def test_a_launcher_among_others_is_refused(record):
     """None was recorded of srun with one task on each node, where they meet."""
-    with pytest.raises(LaunchError, match="each of which would start a job of its own"):
+    with pytest.raises(LaunchError, match="and each would start its own job"):
         in_scheduler_job(LaunchSpec(("a.py",)), record["variables"], read_hosts)
 
 

@@ -44,7 +44,7 @@ def test_a_rank_that_does_not_see_a_file_is_told_who_gives_it_the_model(job):
     assert len(lines) == 3
     for line in lines:
         assert line.startswith("[1] 1: ")
-        assert "Rank 1 does not see this file. If rank 0 does, `tnt.models.load_model`" in line
+        assert "Rank 1 cannot see this file. If rank 0 can, call `tnt.models.load_model`" in line
 
 
 def test_a_rank_that_imports_late_is_no_stall(job):

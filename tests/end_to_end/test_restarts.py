@@ -35,7 +35,9 @@ def test_a_run_that_is_killed_and_preempted_ends_with_the_bits_of_an_undisturbed
     assert exit_code == 75
     assert "in epoch 1, step 4: killed by SIGKILL" in messages
     assert "restart 1 of 1" in messages
-    assert messages.count("The training goes on from the backup in") == 1  # after `tnt.save_now()`
+    assert (
+        messages.count("The training continues from the backup in") == 1
+    )  # after `tnt.save_now()`
     assert "SIGTERM: leaving `fit` in epoch 2, after step" in messages
     assert messages.splitlines()[-1].startswith("tarantella: asked to end by SIGTERM, all 2 ranks")
 

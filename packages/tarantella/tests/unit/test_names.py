@@ -51,13 +51,13 @@ def test_a_name_of_horovod_says_what_to_use():
         AttributeError, match=r"'distribute_optimizer': use the optimizer as it is, with tnt"
     ):
         tnt.distribute_optimizer  # noqa: B018 - looking it up is the test
-    with pytest.raises(AttributeError, match=r"use tnt.function in the place of tf.function"):
+    with pytest.raises(AttributeError, match=r"use tnt.function instead of tf.function"):
         tnt.DistributedGradientTape  # noqa: B018
 
 
 def test_a_name_that_is_no_more_says_that_nothing_takes_its_place():
     with pytest.raises(
-        AttributeError, match="it is not needed any more, since every step gives the serial result"
+        AttributeError, match="it is no longer needed, since every step gives the serial result"
     ):
         tnt.ProbeError  # noqa: B018
 

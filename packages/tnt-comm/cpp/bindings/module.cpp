@@ -23,8 +23,8 @@ void check_version_of_library() {
   Dl_info place{};
   ::dladdr(reinterpret_cast<const void*>(&tnt_comm_version), &place);
   throw py::import_error("The Python module of tnt-comm " TNT_COMM_VERSION
-                         " has found the library of tnt-comm " +
-                         version + " (" + place.dli_fname + "): install tnt-comm anew.");
+                         " has loaded the library of tnt-comm " +
+                         version + " (" + place.dli_fname + "): reinstall tnt-comm.");
 }
 
 std::tuple<std::uint64_t, std::uint64_t, std::uint64_t, double, double> all_counters() {

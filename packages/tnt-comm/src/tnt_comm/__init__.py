@@ -24,13 +24,13 @@ try:
 except ImportError as error:
     if "undefined symbol" in str(error):
         raise ImportError(
-            f"The Python module of tnt-comm has found the library of another version ({error}): "
-            "install tnt-comm anew."
+            "The Python module of tnt-comm has loaded the library of a different version "
+            f"({error}): reinstall tnt-comm."
         ) from None
     if "cannot import name '_core'" in str(error):
         raise ImportError(
-            f"tnt-comm ({__path__[0]}) has no module for this Python: it was installed with "
-            "another one, or not completely. Install it with this Python."
+            f"tnt-comm ({__path__[0]}) has no compiled module for this Python: it was installed "
+            "with another one, or incompletely. Install it with this Python."
         ) from None
     raise
 

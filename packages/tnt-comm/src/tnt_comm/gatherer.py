@@ -93,6 +93,7 @@ class Gatherer:
         if rest:
             raise ValueError(
                 f"Gatherer '{self._name}': member {rank} of the group sent {block.nbytes} bytes, "
-                f"which are no whole rows of {self._dtype} {self._row_shape} ({row_bytes} bytes)."
+                f"which is not a whole number of rows of {self._dtype} {self._row_shape} "
+                f"({row_bytes} bytes)."
             )
         return block.view(self._dtype).reshape((num_rows, *self._row_shape))

@@ -51,7 +51,8 @@ class Pipeline:
         if not isinstance(dataset, tf.data.Dataset):
             raise TypeError(
                 f"Only a tf.data.Dataset can be distributed. Received: {type(dataset).__name__}. "
-                f"Make one, for example with tf.data.Dataset.from_tensor_slices((x, y)).batch(n)."
+                "Create one, for example with tf.data.Dataset.from_tensor_slices((x, "
+                "y)).batch(n)."
             )
         self.dataset = dataset
 

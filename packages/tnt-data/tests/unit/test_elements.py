@@ -129,7 +129,7 @@ def test_differing_numbers_of_rows_are_refused() -> None:
     with pytest.raises(UnsupportedElementError, match="4 and 3 rows"):
         tnt_data.distribute(known, 0, 2)
     unknown = Data.range(4).batch(4).map(lambda x: (x, x[:-1]))
-    words = "differ in their number of rows: x has others than the targets"
+    words = "differ in their number of rows: x has a different number than the targets"
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         list(tnt_data.distribute(unknown, 0, 2))
 

@@ -74,7 +74,7 @@ def test_transformation_that_ends_the_search_is_listed_with_the_reason() -> None
     assert rows["map(times_two)"][0] == "moved"
     (limit,) = [row for text, row in rows.items() if text.startswith("filter")]
     assert limit[2] == (
-        "for all samples, and what comes before it too: it does not make one sample of each"
+        "for all samples, and what comes before it too: it does not make one sample out of each"
     )
 
 
@@ -105,7 +105,7 @@ REASONS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
         "padding of batch",
     ),
     "small": (lambda: Data.range(9).batch(4), "32 bytes is cheaper to cut"),
-    "nothing saved": (lambda: Data.range(9).apply(unknown_length).batch(4), "size .* is not known"),
+    "nothing saved": (lambda: Data.range(9).apply(unknown_length).batch(4), "size .* is unknown"),
     "joined": (lambda: Data.range(9).batch(4).enumerate(), r"after zip\(\) .* already joined"),
     "own way": (lambda: Data.range(9).batch(3).rebatch(4), r"rebatch\(4\) joins .* own way"),
     "picked": (
@@ -133,7 +133,7 @@ def test_single_rank_takes_whole_batches() -> None:
 def test_what_stays_different_between_ranks_is_said() -> None:
     dataset = Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4)
     text = tnt_data.explain(dataset, 2)
-    assert re.search(r"Warning: filter\(.*\) decides by random numbers without a seed\.", text)
+    assert re.search(r"Warning: filter\(.*\) decides with random numbers without a seed\.", text)
     assert "Warning" not in tnt_data.explain(dataset, 1)
 
 

@@ -145,7 +145,7 @@ KEPT: dict[str, tuple[Make, str]] = {
     ),
     "variable": (
         lambda: NUMBERS.map(lambda x: x + COUNTER.assign_add(1)).batch(4),
-        "changes variables",
+        "changes state, such as variables",
     ),
     "Python in order": (lambda: NUMBERS.map(seen).batch(4), "Python code that is called for one"),
     "file of a cache": (
@@ -171,7 +171,7 @@ KEPT: dict[str, tuple[Make, str]] = {
     "concatenate": (lambda: read(NUMBERS).concatenate(NUMBERS).batch(4), "which branch"),
     "scan": (
         lambda: read(NUMBERS).scan(tf.constant(0, tf.int64), lambda s, x: (s + x, s)).batch(4),
-        "not make one sample of each",
+        "not make one sample out of each",
     ),
     "short pairs rearranged": (
         lambda: read(NUMBERS).batch(2).repeat(2).batch(4),
@@ -251,7 +251,7 @@ REPEATED: dict[str, tuple[Make, str]] = {
     ),
     "before a filter": (
         lambda: NUMBERS.map(abs).filter(lambda x: x > 2).batch(4),
-        "map(abs) for all samples, since filter(<lambda>): it does not make one sample of each",
+        "map(abs) for all samples, since filter(<lambda>): it does not make one sample out of each",
     ),
     "padding": (lambda: NUMBERS.map(tf.range).padded_batch(4), "the padding of padded_batch(4)"),
 }

@@ -179,4 +179,4 @@ def test_only_shapes_of_single_samples_give_a_warning(
         tnt_data.distribute(dataset, 0, 2)
     warnings = [record.getMessage() for record in caplog.records]
     assert len(warnings) == (case in LIKE_SAMPLES)
-    assert all("taken for a batch" in text and ".batch(n)" in text for text in warnings)
+    assert all("taken as a batch" in text and ".batch(n)" in text for text in warnings)

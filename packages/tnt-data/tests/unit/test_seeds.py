@@ -399,7 +399,7 @@ WARNINGS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
             .filter(lambda _, y: y < 0.5)
             .batch(4)
         ),
-        r"filter\(.*\) may decide by the random numbers of map",
+        r"filter\(.*\) may decide with the random numbers of map",
     ),
     "filter by random numbers that race": (
         lambda: (
@@ -408,15 +408,15 @@ WARNINGS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
             .filter(lambda _, y: y < 0.5)
             .batch(4)
         ),
-        r"filter\(.*\) may decide by the random numbers of map",
+        r"filter\(.*\) may decide with the random numbers of map",
     ),
     "rejection_resample": (
         lambda: Data.range(9).rejection_resample(lambda x: x % 2, [0.5, 0.5]).batch(4),
-        r"decides by random numbers",
+        r"decides with random numbers",
     ),
     "batch permuted at random": (
         lambda: Data.range(9).batch(4).map(tf.random.shuffle),
-        r"map\(.*\) permutes whole batches by random numbers",
+        r"map\(.*\) permutes whole batches with random numbers",
     ),
     "shuffle before a transformation that cannot be rebuilt": (
         lambda: (
@@ -426,7 +426,7 @@ WARNINGS: dict[str, tuple[Callable[[], tf.data.Dataset], str]] = {
     ),
     "filter at random": (
         lambda: Data.range(9).filter(lambda _: tf.random.uniform([]) < 0.5).batch(4),
-        r"filter\(.*\) decides by random numbers without a seed",
+        r"filter\(.*\) decides with random numbers without a seed",
     ),
     "interleave by cores": (
         lambda: Data.range(3).interleave(lambda _: Data.range(2)).batch(4),

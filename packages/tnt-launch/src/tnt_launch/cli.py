@@ -84,7 +84,7 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
         options = parse_arguments(make_parser(), arguments_of_measure(arguments))
         return _launch(make_spec(options, os.environ), options.dry_run)
     raise LaunchError(
-        f"{name!r} is a reserved word, of which this version has no command. If it is a script, "
+        f"{name!r} is a reserved word, but not a command of this version. If it is a script, "
         f"write ./{name} or -- before it."
     )
 

@@ -105,8 +105,9 @@ TEST(Gpi2Liveness, AHostThatVanishesIsNamedByAllOthers) {
         const auto status = [&] { return rank.transport.status_of(awaited); };
         EXPECT_TRUE(
             comes_true_while_beating(rank, [&] { return status().state == PeerState::vanished; }));
-        EXPECT_NE(status().reason.find(text("its host host-of-", awaited, " was last heard of 3")),
-                  std::string::npos)
+        EXPECT_NE(
+            status().reason.find(text("its host host-of-", awaited, " was last heard from 3")),
+            std::string::npos)
             << status().reason;
         if (rank.rank() != lost) {
           EXPECT_EQ(rank.transport.status_of(1 - rank.rank()).state, PeerState::running);

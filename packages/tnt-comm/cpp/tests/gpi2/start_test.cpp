@@ -48,9 +48,9 @@ TEST(MachineFile, NumbersTheRanksOfEachHost) {
 }
 
 TEST(MachineFile, HasAsManyHostsAsRanks) {
-  EXPECT_TRUE(says(refusal("a\na\na\n", 2), "it has 3 host(s), and the job 2 rank(s)"));
-  EXPECT_TRUE(says(refusal("a\n", 2), "it has 1 host(s), and the job 2 rank(s)"));
-  EXPECT_TRUE(says(refusal("", 1), "it has 0 host(s), and the job 1 rank(s)"));
+  EXPECT_TRUE(says(refusal("a\na\na\n", 2), "it has 3 host(s), but the job 2 rank(s)"));
+  EXPECT_TRUE(says(refusal("a\n", 2), "it has 1 host(s), but the job 2 rank(s)"));
+  EXPECT_TRUE(says(refusal("", 1), "it has 0 host(s), but the job 1 rank(s)"));
 }
 
 TEST(MachineFile, HasNamesThatGpi2ReadsWhole) {
@@ -116,7 +116,7 @@ TEST(Presence, OnAPortThatIsTakenIsAnError) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::comm);
-    EXPECT_TRUE(says(error.what(), "cannot be had (Address already in use)"));
+    EXPECT_TRUE(says(error.what(), "cannot be used (Address already in use)"));
   }
 }
 

@@ -201,7 +201,7 @@ TEST(Bootstrap, OfTwoProcessesWithOneRankIsRefusedToTheSecond) {
   const Error error = error_of([&] {
     start_bootstrap(place_of(1, 2, port.number), Deadline(kBootstrapTimeoutS))->barrier();
   });
-  EXPECT_NE(std::string(error.what()).find("comes twice"), std::string::npos) << error.what();
+  EXPECT_NE(std::string(error.what()).find("has joined twice"), std::string::npos) << error.what();
   first.join();
 }
 

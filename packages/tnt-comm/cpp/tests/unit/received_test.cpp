@@ -82,7 +82,7 @@ TEST_F(ReceivedByMailbox, MoreMessagesThanThereIsRoomForAreRefused) {
   EXPECT_EQ(num_taken, 8);
   gaspi.set_notification(kMessages, count(17));
   EXPECT_TRUE(says(error_of([&] { mailbox.exchange(); }),
-                   "rank 1 counts 17 control messages where at most 16 can have been sent"));
+                   "rank 1 counts 17 control messages, but at most 16 can have been sent"));
   EXPECT_EQ(num_taken, 8);
 }
 

@@ -76,7 +76,7 @@ class SameUser:
         _, user, _ = _CREDENTIALS.unpack(option)
         if user != os.geteuid():
             raise AuthenticationError(
-                f"the socket of this job belongs to another user, number {user}"
+                f"the socket of this job belongs to another user (uid {user})"
             )
 
     def invitation(self) -> Mapping[str, str]:
@@ -131,7 +131,9 @@ class ClientHandshake:
         if "refused" in message:
             raise AuthenticationError("it was refused: the secrets of the two differ")
         if not _is_proof(message, self.secret, b"receives", self._numbers):
-            raise AuthenticationError("what answers does not know the secret of the job")
+            raise AuthenticationError(
+                "the process that answers does not know the secret of the job"
+            )
         key = _proof(self.secret, b"session", self._numbers)
         self._connection.authenticate_by(key, b"up", b"down")
         return True

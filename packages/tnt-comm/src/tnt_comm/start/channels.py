@@ -51,9 +51,10 @@ def manager_of(place: Place, wait: Wait, environment: Mapping[str, str]) -> Proc
         descriptor = environment.get("PMI_FD", "")
         if not descriptor.isdecimal():
             raise CommError(
-                f"This process is one of {place.size} (PMI_SIZE), and has no connection to its "
-                "process manager (PMI_FD), by which ranks find each other. Start the script with "
-                "`mpirun` of MPICH, Intel MPI or Open MPI, with `srun`, or with `tarantella`."
+                f"This process is one of {place.size} (PMI_SIZE), but has no connection to its "
+                "process manager (PMI_FD), through which ranks find each other. Start the script "
+                "with `mpirun` of MPICH, Intel MPI or Open MPI, with `srun`, or with "
+                "`tarantella`."
             )
         return Pmi1(int(descriptor), place.rank, wait)
     return Pmix(environment, place.rank, wait) if needs_manager(place) else None

@@ -37,8 +37,8 @@ class LocalEndpoint:
         except OSError as error:
             listener.close()
             raise CommError(
-                "rank 0 cannot listen for the other ranks of this host: "
-                f"{error.strerror}. Does another program of the same job start ranks, too?"
+                f"rank 0 cannot listen for the other ranks of this host: {error.strerror}. Has "
+                "another program of the same job also started ranks?"
             ) from error
         return listener
 

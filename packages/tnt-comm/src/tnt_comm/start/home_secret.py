@@ -21,8 +21,9 @@ def home_secret() -> str:
         return _read(path)
     except OSError as error:
         raise CommError(
-            f"There is no secret by which ranks know each other: {path}: {error.strerror}. Set "
-            "TNT_JOB_SECRET to the same 16 or more random characters for all ranks."
+            f"Ranks cannot use the secret by which they recognise each other: {path}: "
+            f"{error.strerror}. Set TNT_JOB_SECRET to the same 16 or more random characters for "
+            "all ranks."
         ) from error
 
 
@@ -52,8 +53,8 @@ def _read(path: Path) -> str:
         is_alone = stat.S_IMODE(status.st_mode) & 0o077 == 0
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or not is_alone:
             raise CommError(
-                f"The secret in {path} is not trusted, since others may read or write it. Run: "
-                f"chmod 600 {path}"
+                f"The secret in {path} is not trusted, since other users can read or write it. "
+                f"Run: chmod 600 {path}"
             )
         text = file.read(4096).strip()
     if len(text) < _LEAST_CHARACTERS:

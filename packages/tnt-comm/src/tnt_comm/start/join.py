@@ -282,13 +282,13 @@ def _require_rank(settings: Settings) -> None:
     """Refuse what can be no rank, or has no way to others."""
     if multiprocessing.parent_process() is not None:
         raise ValueError(
-            "This process was started by a rank with multiprocessing, and is none itself. Call "
-            "`get_rank` in the rank before it starts processes, and pass them the number."
+            "A rank started this process with multiprocessing, so it is not a rank itself. Call "
+            "`get_rank` in the rank before it starts processes, and pass the number to them."
         )
     if settings.transport == "gpi2":
         raise ValueError(
-            "TNT_TRANSPORT=gpi2 needs what only the launcher knows of the hosts. Start the script "
-            "with `tarantella`, or leave the variable out: ranks then talk over UCX."
+            "TNT_TRANSPORT=gpi2 needs facts about the hosts that only the launcher knows. Start "
+            "the script with `tarantella`, or unset the variable: ranks then use UCX."
         )
 
 

@@ -37,7 +37,7 @@ class Munge:
         """Return a credential; each can be read once."""
         made = _run(["munge", f"--restrict-uid={os.geteuid()}"], f"{self._job}\n{self._drawn}")
         if made.returncode != 0:
-            raise CommError(f"munge gives no credential: {made.stderr.strip()}")
+            raise CommError(f"munge issued no credential: {made.stderr.strip()}")
         return {"credential": made.stdout.strip()}
 
     def secret(self, challenge: Message) -> bytes:
@@ -49,11 +49,11 @@ class Munge:
         if read.returncode >= _FIRST_OF_CREDENTIALS:
             raise AuthenticationError(f"its credential is not for this user: {read.stderr.strip()}")
         if read.returncode != 0:
-            raise CommError(f"unmunge reads no credential: {read.stderr.strip()}")
+            raise CommError(f"unmunge cannot read the credential: {read.stderr.strip()}")
         heading, _, text = read.stdout.partition("\n\n")
         job, _, secret = text.partition("\n")
         if heading.split()[1:] != [str(os.geteuid())] or job != self._job:
-            raise AuthenticationError("its credential is of another user or job")
+            raise AuthenticationError("its credential belongs to another user or job")
         return secret.strip().encode()
 
 
@@ -63,4 +63,4 @@ def _run(command: Sequence[str], text: str) -> subprocess.CompletedProcess[str]:
             command, input=text, capture_output=True, text=True, timeout=_COMMAND_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise CommError(f"`{command[0]}` has not answered for {_COMMAND_S:g} s") from None
+        raise CommError(f"`{command[0]}` did not answer within {_COMMAND_S:g} s") from None

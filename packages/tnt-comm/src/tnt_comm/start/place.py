@@ -129,7 +129,7 @@ class _Variables:
         text = self.text(name).strip()
         if text.isascii() and text.isdecimal():
             return int(text)
-        is_set = f"is '{text}', which is no number" if name in self else "is missing"
+        is_set = f"is '{text}', which is not a number" if name in self else "is missing"
         raise self.error(f"{name} {is_set}")
 
     def optional(self, name: str) -> int | None:
@@ -150,9 +150,9 @@ class _Variables:
     def error(self, what: str) -> ValueError:
         """Return an error of variables that whatever has started the process should have set."""
         return ValueError(
-            "The environment does not say which of several processes this one is: "
-            f"{what}. Start the script anew, with `srun`, `mpirun`, `torchrun` or `tarantella`; or "
-            "unset these variables to run it as one rank."
+            f"The environment does not say which of several processes this one is: {what}. Start "
+            "the script again, with `srun`, `mpirun`, `torchrun` or `tarantella`; or unset these "
+            "variables to run it as one rank."
         )
 
 
@@ -283,8 +283,8 @@ def _refuse_world_of_one(found: _Variables, is_typed: bool) -> None:
         told, size = " and ".join(f"{name}={found.text(name)}" for name in names), place.size
         other = _SIZES[place.starter]
         raise ValueError(
-            f"{told} without TNT_JOB_ID, which `tarantella` sets as well, contradicts "
-            f"{other}={size}: this process is one of {size}, each of which would run alone. Unset "
+            f"{told} without TNT_JOB_ID, which `tarantella` also sets, contradicts "
+            f"{other}={size}: this process is one of {size}, and each would run alone. Unset "
             f"{' and '.join(names)} to run them as {size} ranks, or {other} to run each alone."
         )
 
@@ -296,9 +296,9 @@ def _refuse_half_of_torchrun(found: _Variables) -> None:
     if missing and size > 1 and found.count("RANK", otherwise=size) < size:
         raise ValueError(
             f"RANK={found.text('RANK')} and WORLD_SIZE={size} say that this process is one of "
-            f"{size}, and not where the others are: {' and '.join(missing)} must be set as well. "
-            "To run it as one rank, unset RANK and WORLD_SIZE; to start ranks on this host, start "
-            "the script with `tarantella -- train.py`."
+            f"{size}, but not where the others are: set {' and '.join(missing)} as well. To run "
+            "it as one rank, unset RANK and WORLD_SIZE; to start ranks on this host, start the "
+            "script with `tarantella -- train.py`."
         )
 
 
@@ -307,10 +307,10 @@ def _refuse_unknown_starters(found: _Variables) -> None:
     if found.count("MV2_COMM_WORLD_SIZE") > 1:
         raise found.error("MV2_COMM_WORLD_SIZE is set without PMI_RANK and MPI_LOCALNRANKS")
     if "PMIX_RANK" in found and "SLURM_STEP_ID" not in found:
-        raise found.error("PMIX_RANK is set, as by prterun, and no number of processes")
+        raise found.error("PMIX_RANK is set, as by prterun, but not the number of processes")
     if found.count("HOROVOD_SIZE") > 1:
         raise ValueError(
-            f"horovodrun has started this process as one of {found.text('HOROVOD_SIZE')}, and does "
-            "not tell them how to find each other. Start the script with "
-            f"`tarantella -n {found.text('HOROVOD_SIZE')} -- train.py`, or with `mpirun`."
+            f"horovodrun has started this process as one of {found.text('HOROVOD_SIZE')}, but "
+            "does not tell them how to find each other. Start the script with `tarantella -n "
+            f"{found.text('HOROVOD_SIZE')} -- train.py`, or with `mpirun`."
         )

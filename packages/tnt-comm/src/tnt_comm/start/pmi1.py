@@ -29,7 +29,7 @@ class Pmi1:
             self._socket = socket.socket(fileno=os.dup(descriptor))
         except OSError as error:
             raise CommError(
-                f"PMI_FD={descriptor} is no connection to a process manager: {error.strerror}. "
+                f"PMI_FD={descriptor} is not a connection to a process manager: {error.strerror}. "
                 "Start the script with `mpirun` itself, or with `tarantella`."
             ) from error
         self._ask("init", pmi_version="1", pmi_subversion="1")
@@ -66,7 +66,7 @@ class Pmi1:
             self._socket.settimeout(before)
         answer = dict(word.split("=", 1) for word in told.split() if "=" in word)
         if answer.get("rc", "0") != "0":
-            raise CommError(f"the process manager answers to `{command}`: {told}")
+            raise CommError(f"the process manager answered to `{command}`: {told}")
         return answer
 
     def _line(self, command: str) -> str:
@@ -81,7 +81,7 @@ class Pmi1:
                 clock.look(awaited)
                 continue
             if not byte or len(line) > _MOST_BYTES:
-                raise CommError(_gone("it has closed the connection, or speaks another protocol"))
+                raise CommError(_gone("it closed the connection, or uses a different protocol"))
             line += byte
         return line.decode(errors="replace").strip()
 
@@ -98,6 +98,6 @@ def _has_mpi() -> bool:
 
 def _gone(why: str) -> str:
     return (
-        f"the process manager has gone: {why}. See what mpirun says; if all ranks run, start them "
-        "with `tarantella`, which needs no process manager."
+        f"the process manager has ended: {why}. See the output of mpirun; if all ranks run, start "
+        "them with `tarantella`, which needs no process manager."
     )

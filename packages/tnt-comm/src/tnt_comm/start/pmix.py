@@ -83,9 +83,9 @@ def _open(environment: Mapping[str, str]) -> ctypes.CDLL:
         except OSError as error:
             reasons.append(str(error))
     raise CommError(
-        "Ranks of Open MPI on several hosts find each other through PMIx, and its library was not "
-        f"found ({'; '.join(reasons)}). Add its folder to LD_LIBRARY_PATH, or start the script "
-        "with `tarantella`."
+        "Ranks of Open MPI on several hosts find each other through PMIx, but its library was "
+        f"not found ({'; '.join(reasons)}). Add its folder to LD_LIBRARY_PATH, or start the "
+        "script with `tarantella`."
     )
 
 

@@ -48,11 +48,11 @@ def refuse_child_of_rank(environment: Mapping[str, str], process: int) -> None:
     if claim is None or claim[0] == str(process) or environment.get("TNT_SIZE") == "1":
         return
     raise ValueError(
-        f"This process was started by rank {environment.get('TNT_RANK')} (process {claim[0]}), and "
-        "is none itself: that rank exchanges data with the others. Exchange data in the rank, and "
-        "pass on what a program needs. To start a job of its own, start it with `tarantella -n N "
-        f"-- SCRIPT`. If it is to be the rank instead, start it without {_PROCESS} in its "
-        "environment, and call no function of Tarantella in the process that starts it."
+        f"This process was started by rank {environment.get('TNT_RANK')} (process {claim[0]}), so "
+        "it is not a rank itself: that rank exchanges data with the others. Exchange data in the "
+        "rank, and pass this process what it needs. To start a separate job, run `tarantella -n "
+        f"N -- SCRIPT`. If this process must be the rank instead, start it without {_PROCESS} in "
+        "its environment, and call no function of Tarantella in the process that starts it."
     )
 
 

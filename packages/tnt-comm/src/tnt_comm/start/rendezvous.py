@@ -18,7 +18,7 @@ PROOF_S = 10.0  # for the other end of a connection to prove that it is of this 
 LINGER_S = 10.0  # in which others who have not come yet may hear that a process has failed
 _MOST_PLACES = 256  # in a message
 # of a process manager, which does not say who has not come
-FIRST_CALL_OF_OTHERS = "others to come to their first call of Tarantella"
+FIRST_CALL_OF_OTHERS = "others to reach their first call of Tarantella"
 _LAST_WORDS_S = 2.0  # to tell the others why a process fails
 
 
@@ -122,8 +122,9 @@ class Clock:
         if waited_s > self._wait.timeout_s:
             raise CommTimeoutError(
                 f"{said}. Has a process ended before its first call of Tarantella, or does it run "
-                "with other arguments? All ranks run one script with the same ones. Under SLURM "
-                "`srun --kill-on-bad-exit` ends all with a process that fails."
+                "with different arguments? All ranks must run the same script with the same "
+                "arguments. Under SLURM, `srun --kill-on-bad-exit` ends all processes when one "
+                "fails."
             )
         if not self._has_warned and waited_s > self._wait.report_s:
             self._has_warned = True

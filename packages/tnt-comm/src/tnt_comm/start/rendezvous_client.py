@@ -159,7 +159,9 @@ class RendezvousClient:
         end = time.monotonic() + proof_s
         while not handshake.advance():
             if not connection.is_open or time.monotonic() > end:
-                raise AuthenticationError("what listens there does not answer as a rank")
+                raise AuthenticationError(
+                    "the process that listens there does not answer like a rank"
+                )
             _wait_for(connection)
         self._secret = handshake.secret
         return connection

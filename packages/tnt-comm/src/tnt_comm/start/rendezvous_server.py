@@ -115,8 +115,8 @@ class RendezvousServer:
             return None
         return Loss(
             0,
-            f"all ranks have come to their first collective, and have not joined within "
-            f"{self._timeout_s:g} s (TNT_TIMEOUT_S). Does a firewall close ports of the hosts?",
+            "all ranks have reached their first collective, but have not joined within "
+            f"{self._timeout_s:g} s (TNT_TIMEOUT_S). Does a firewall block ports of the hosts?",
             is_late=True,
         )
 
@@ -220,9 +220,13 @@ class RendezvousServer:
         rank, size = message.get("rank"), message.get("size")
         refusal = ""
         if size != self._plan.size or not isinstance(rank, int) or not 0 < rank < size:
-            refusal = f"it is rank {rank} of {size}, and rank 0 is of {self._plan.size}"
+            refusal = (
+                f"it is rank {rank} of {size}, but the job of rank 0 has {self._plan.size} ranks"
+            )
         elif rank in self._others:
-            refusal = f"rank {rank} has come already: a program that a rank starts is no rank"
+            refusal = (
+                f"rank {rank} has already joined: a program that a rank starts is not a rank itself"
+            )
         if refusal:
             peer.connection.send({"refused": refusal})
             raise AuthenticationError(refusal)

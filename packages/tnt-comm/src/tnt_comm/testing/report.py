@@ -64,8 +64,8 @@ class RankReport:
             "returned": "returned",
             "raised": f"raised {self.error}",
             "died": f"died: {exit_text(self.exit_code)}",
-            "timed_out": "was not done when the time was over",
-            "ended": "was still running after the grace that follows another rank's failure",
+            "timed_out": "had not finished when the time was up",
+            "ended": "was still running when the grace period after another rank's failure ended",
         }[self.outcome]
         return f"rank {self.rank} (pid {self.pid}, after {self.seconds:.2f} s) {what}"
 

@@ -13,7 +13,7 @@ def main() -> int:
         prog="python -m tnt_comm.timeline",
         description="Join the parts PATH.rank0, PATH.rank1, ... of a timeline that a job has left.",
     )
-    parser.add_argument("path", help="the path that TNT_TIMELINE had")
+    parser.add_argument("path", help="the value that TNT_TIMELINE had")
     try:
         merge(parser.parse_args().path)
     except (ValueError, CommError) as error:

@@ -95,8 +95,8 @@ def require_place(paths: TracePaths, rank: int) -> None:
     path = paths.part_of(rank)
     if os.path.lexists(path) and not is_part(path):
         raise ValueError(
-            f"the file '{path}', where this rank would write, is no part of a timeline: move it"
-            " away."
+            f"the file '{path}', where this rank would write, is not part of a timeline: move it "
+            "away."
         )
 
 
@@ -269,4 +269,6 @@ def merge_left_parts(path: str) -> None:
         if part is not None:
             size = json.loads(part[1])["size"]
             return merge_parts(paths, size, time.monotonic_ns(), has_ended=True)
-    raise ValueError(f"There is no part '{paths.part_of(0)}' or of another rank: nothing to merge.")
+    raise ValueError(
+        f"There is no part '{paths.part_of(0)}', nor one of another rank: nothing to merge."
+    )

@@ -89,9 +89,9 @@ def start() -> None:
     except (ValueError, OSError, CommError) as error:
         _core.finalize()
         raise ValueError(
-            f"rank {_core.get_rank()}: no timeline can be written to"
-            f" TNT_TIMELINE='{os.environ.get('TNT_TIMELINE', '')}': {_reason(error)} Name a file in"
-            " a folder that exists and is writable on all hosts."
+            f"rank {_core.get_rank()}: the timeline cannot be written to "
+            f"TNT_TIMELINE='{os.environ.get('TNT_TIMELINE', '')}': {_reason(error)} Name a file "
+            "in a folder that exists and is writable on all hosts."
         ) from None
     atexit.register(end)
 

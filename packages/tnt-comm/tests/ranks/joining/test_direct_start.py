@@ -196,13 +196,13 @@ def test_workers_of_torchrun_end_with_one_that_is_gone_before_its_first_call(los
 def test_a_long_wait_for_others_of_an_mpi_is_told_and_goes_on():
     outcomes = outcomes_of_mpi(first_do("time.sleep(7)"), 2, TNT_STALL_S="1")
     assert [(code, output) for code, output, _ in outcomes] == [(0, "[2.]\n")] * 2
-    waited = "WARNING tnt-comm rank 0: rank 0 has waited 1 s for others to come to their first call"
+    waited = "WARNING tnt-comm rank 0: rank 0 has waited 1 s for others to reach their first call"
     assert outcomes[0][2].startswith(waited)
 
 
 def test_a_wait_for_others_of_an_mpi_has_an_end():
     outcomes = outcomes_of_mpi(first_do("time.sleep(7)"), 2, TNT_TIMEOUT_S="2")
-    assert "CommTimeoutError: rank 0 has waited 2 s for others to come" in outcomes[0][2]
+    assert "CommTimeoutError: rank 0 has waited 2 s for others to reach" in outcomes[0][2]
     assert "has gone" not in outcomes[0][2]
 
 
@@ -303,7 +303,7 @@ def test_ranks_that_have_all_come_and_do_not_reach_each_other_fail_in_time(job):
     outcomes = finish(start(script, 2, lambda rank: task_of_srun(rank, [2], job) | patience))
     assert [code for code, _, _ in outcomes] == [1, 1]
     for _, _, messages in outcomes:
-        assert "CommTimeoutError: all ranks have come to their first collective" in messages
+        assert "CommTimeoutError: all ranks have reached their first collective" in messages
 
 
 def test_ranks_that_never_join_end_when_they_like(job):
@@ -330,7 +330,8 @@ def test_a_program_that_a_rank_starts_is_refused_as_a_second_one_of_its_number(j
         "tnt_comm.get_rank()"
     )
     outcomes = finish(start(script, 3, lambda rank: task_of_srun(rank, [3], job)))
-    assert "rank 1 has come already: a program that a rank starts is no rank" in outcomes[1][2]
+    refusal = "rank 1 has already joined: a program that a rank starts is not a rank itself"
+    assert refusal in outcomes[1][2]
 
 
 ALONE = "import tnt_comm; print(tnt_comm.get_size()); tnt_comm.barrier(); tnt_comm.get_rank()"
@@ -354,16 +355,16 @@ def test_the_warning_can_be_switched_off():
     ("variables", "words"),
     [
         ({"PMI_RANK": "0", "PMI_SIZE": "2"}, "has no connection to its process manager (PMI_FD)"),
-        ({"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": "87"}, "PMI_FD=87 is no connection"),
+        ({"PMI_RANK": "0", "PMI_SIZE": "2", "PMI_FD": "87"}, "PMI_FD=87 is not a connection"),
         ({"PMI_RANK": "2", "PMI_SIZE": "2"}, "PMI_RANK=2, but PMI_SIZE=2"),
         (
             {**worker_of_torchrun(0, 2, "gpi2"), "TNT_TRANSPORT": "gpi2"},
-            "TNT_TRANSPORT=gpi2 needs what only the launcher knows",
+            "TNT_TRANSPORT=gpi2 needs facts about the hosts",
         ),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR and MASTER_PORT must be set as well"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "set MASTER_ADDR and MASTER_PORT as well"),
         (
             {**task_of_srun(1, [2], 7), "TNT_RANK": "0", "TNT_SIZE": "1"},
-            "TNT_RANK=0 and TNT_SIZE=1 without TNT_JOB_ID, which `tarantella` sets as well, "
+            "TNT_RANK=0 and TNT_SIZE=1 without TNT_JOB_ID, which `tarantella` also sets, "
             "contradicts SLURM_STEP_NUM_TASKS=2",
         ),
     ],

@@ -177,7 +177,7 @@ def test_a_host_that_vanishes_is_named_on_both_sides(
         assert report.value.startswith("PeerLostError: "), report.value
     for ranks, lost in (((0, 1), hosts[1].address), ((2, 3), hosts[0].address)):
         told = "\n".join(reports[rank].value for rank in ranks)
-        assert f"its host {lost} was last heard of" in told
+        assert f"its host {lost} was last heard from" in told
         assert "the host is down, or the link to it" in told
 
 

@@ -122,12 +122,12 @@ def test_a_machine_file_that_is_not_there_is_told() -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("localhost\n" * 40, "it has 40 host(s), and the job 2 rank(s)"),
-        ("localhost\n", "it has 1 host(s), and the job 2 rank(s)"),
-        ("localhost\n" + "x" * 64 + "\n", "line 2 has 64 characters, and GPI-2 reads 62"),
+        ("localhost\n" * 40, "it has 40 host(s), but the job 2 rank(s)"),
+        ("localhost\n", "it has 1 host(s), but the job 2 rank(s)"),
+        ("localhost\n" + "x" * 64 + "\n", "line 2 has 64 characters, but GPI-2 reads 62"),
         ("localhost\r\n" * 2, "line 1 has blanks, a carriage return"),
         ("localhost\nlocalhost", "its last line has no end"),
-        ("", "it has 0 host(s), and the job 2 rank(s)"),
+        ("", "it has 0 host(s), but the job 2 rank(s)"),
         ("one\nlocalhost\n", "line for this rank is number 0 of host 'localhost'"),
     ],
 )
@@ -174,7 +174,7 @@ def join_with_open_files(more: int) -> str:
 def test_a_limit_of_open_files_that_is_too_low_is_named(more: int) -> None:
     env = {**GPI2, "TNT_TIMEOUT_S": "10"}
     for message in run_ranks(join_with_open_files, 2, more, env=env, timeout_s=60):
-        assert "GPI-2 cannot be started among 2 ranks with less than" in message
+        assert "GPI-2 cannot be started among 2 ranks with fewer than" in message
         assert "The limit of open files (ulimit -n) is" in message
 
 
@@ -225,7 +225,7 @@ def test_ranks_that_do_not_come_are_named(missing: int) -> None:
             assert "GPI-2 could not be started within 6 s" in report.error
     if missing != 0:
         other = reports[3 - missing]
-        assert "Rank 0 has come, and names those that have not." in other.output
+        assert "Rank 0 has started, and names the ranks that have not." in other.output
 
 
 def stop_in_the_start(stopped: int) -> float:

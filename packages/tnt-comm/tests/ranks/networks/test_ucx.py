@@ -89,7 +89,7 @@ def join_with_own_secret() -> None:
 def test_ranks_with_another_secret_are_refused() -> None:
     env = {**UCX, **LOOPBACK, "TNT_TIMEOUT_S": "5"}
     reports = observe_ranks(join_with_own_secret, 2, env=env, grace_s=30)
-    assert "for rank 1, which did not come" in reports[0].error
+    assert "for rank 1, which did not join" in reports[0].error
     assert "did not prove that it knows this job's secret, and was refused" in reports[0].output
     assert "rank 1 was refused at TNT_RENDEZVOUS" in reports[1].error
 
@@ -110,7 +110,7 @@ def test_a_host_that_vanishes_is_named_also_if_nobody_told_of_hosts() -> None:
         )
     for report, lost in zip(reports, (hosts[1].address, hosts[0].address), strict=True):
         assert report.outcome == "returned", report.full_text()
-        assert f"its host {lost} was last heard of" in report.value
+        assert f"its host {lost} was last heard from" in report.value
 
 
 def sum_with_rdma(uses: tuple[str, ...]) -> bytes:

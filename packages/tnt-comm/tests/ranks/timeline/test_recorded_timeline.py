@@ -297,7 +297,7 @@ def test_a_part_replaces_nothing_but_a_part(tmp_path: Path, forks: Preloaded) ->
     path = tmp_path / "t.json"
     (tmp_path / "t.json.rank0").write_text("data")
     [message] = run_ranks(report_error_of_init, 1, env=environment(path), preloaded=forks)
-    assert f"the file '{path}.rank0', where this rank would write, is no part" in message
+    assert f"the file '{path}.rank0', where this rank would write, is not part" in message
     assert (tmp_path / "t.json.rank0").read_text() == "data"
 
 

@@ -52,15 +52,15 @@ def test_a_library_of_another_version_is_named_with_its_path(import_with, tmp_pa
     version = version_of_library()
     other = version[:-1] + b"?"
     assert import_with(version + b"\0", other + b"\0")[-1] == (
-        f"ImportError: The Python module of tnt-comm {version.decode()} has found the library of "
-        f"tnt-comm {other.decode()} ({tmp_path}/tnt_comm/lib/libtnt_comm.so): install tnt-comm "
-        "anew."
+        f"ImportError: The Python module of tnt-comm {version.decode()} has loaded the library of "
+        f"tnt-comm {other.decode()} ({tmp_path}/tnt_comm/lib/libtnt_comm.so): reinstall "
+        "tnt-comm."
     )
 
 
 def test_a_library_that_lacks_a_function_is_told_as_one_of_another_version(import_with):
     said = import_with(b"\0tnt_timeline_begin\0", b"\0tnt_timeline_BEGIN\0")[-1]
-    assert said.startswith("ImportError: The Python module of tnt-comm has found the library of an")
+    assert said.startswith("ImportError: The Python module of tnt-comm has loaded the library of a")
     assert "undefined symbol: tnt_timeline_begin" in said
 
 

@@ -55,7 +55,7 @@ def test_the_first_process_that_asks_is_the_rank_and_what_it_starts_is_refused()
     environment = claimed(50)
     claim_rank(environment, 51)
     refuse_child_of_rank(environment, 50)
-    with pytest.raises(ValueError, match=r"was started by rank 1 \(process 50\), and is none"):
+    with pytest.raises(ValueError, match=r"was started by rank 1 \(process 50\), so it is not"):
         refuse_child_of_rank(environment, 51)
 
 

@@ -61,7 +61,9 @@ def test_ports_depend_on_job_step_and_restart():
 def test_a_local_name_can_be_had_once_and_is_gone_with_its_owner():
     endpoint = local_endpoint(f"test {os.getpid()}")
     with endpoint.listen():
-        with pytest.raises(CommError, match="Does another program of the same job start ranks"):
+        with pytest.raises(
+            CommError, match="Has another program of the same job also started ranks"
+        ):
             endpoint.listen()
         for connection in endpoint.connections():
             connection.close()
@@ -203,7 +205,7 @@ def test_a_credential_tells_the_secret_to_processes_of_its_user_and_job(munge_co
     host = munge.Munge("7.0.0")
     credential = host.invitation()
     assert munge.Munge("7.0.0").secret(credential) == host.secret({})
-    with pytest.raises(AuthenticationError, match="of another user or job"):
+    with pytest.raises(AuthenticationError, match="belongs to another user or job"):
         munge.Munge("8.0.0").secret(credential)
     with pytest.raises(AuthenticationError, match="not for this user: unmunge: Error: Invalid"):
         munge.Munge("7.0.0").secret({"credential": "x"})

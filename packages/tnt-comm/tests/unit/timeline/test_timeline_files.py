@@ -178,7 +178,7 @@ def test_a_part_replaces_nothing_but_a_part(paths: TracePaths) -> None:
     write_part(paths, 0, 1, "complete")
     require_place(paths, 0)
     Path(paths.part_of(0)).write_text("data")
-    with pytest.raises(ValueError, match="is no part"):
+    with pytest.raises(ValueError, match="is not part"):
         require_place(paths, 0)
 
 

@@ -38,7 +38,7 @@ class Batching:
                 return None
             raise NotBatchedError(
                 f"The dataset is not batched: {self.reason}. Call .batch(n) with the global batch "
-                f"size, or give micro_batch_size, the number of samples per rank and step."
+                "size, or pass micro_batch_size, the number of samples per rank and step."
             )
         if self.is_batched and self.is_certain:
             check_micro_batch_size(micro_batch_size, size, self.batch_size)
@@ -105,7 +105,7 @@ def _judge_shapes(last: Transformation) -> Batching:
         True,
         rows.size,
         False,
-        f"all components of {last.text} share a first dimension, which Keras takes for the batch",
+        f"all components of {last.text} share a first dimension, which Keras takes as the batch",
         num_samples=None if rows.size is None or num_elements is None else rows.size * num_elements,
         may_be_samples=rows.may_be_of_samples,
     )

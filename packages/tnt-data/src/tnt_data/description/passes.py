@@ -40,7 +40,7 @@ def find_irreproducible(last: Transformation, *, seeded: bool) -> list[str]:
     for one in last.walk():
         if one.is_map and draws_differently(one):
             found.append(
-                f"{one.text} draws random numbers without a seed, or in calls that overtake others"
+                f"{one.text} draws random numbers without a seed, or in parallel calls in any order"
             )
         if one.needs_seed and not seeded:
             found.append(f"{one.text} shuffles without a seed")

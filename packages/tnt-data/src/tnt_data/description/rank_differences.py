@@ -17,7 +17,7 @@ def find_differences(last: Transformation, size: int) -> list[str]:
         found += _faults_of_order(transformation, transformation in unrepaired)
         found += _faults_of_decisions(transformation)
     found += [
-        f"{transformation.text} permutes whole batches by random numbers without a seed"
+        f"{transformation.text} permutes whole batches with random numbers without a seed"
         for transformation in _on_batches(last)
         if "permutes" in transformation.function_contents and draws_differently(transformation)
     ]
@@ -56,7 +56,9 @@ def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Ite
         text = transformation.text
         yield f"the order of {text} depends on the number of cores; give cycle_length"
     if _draws_by_python_in_order(transformation):
-        yield f"the Python code of {transformation.text} draws random numbers and sets no seed"
+        yield (
+            f"the Python code of {transformation.text} draws random numbers without setting a seed"
+        )
 
 
 def _draws_by_python_in_order(transformation: Transformation) -> bool:
@@ -78,11 +80,13 @@ def _faults_of_decisions(transformation: Transformation) -> Iterator[str]:
     if Trait.FILTERS in transformation.traits:
         deciding_inputs = transformation.inputs
         if draws_differently(transformation):
-            yield f"{text} decides by random numbers without a seed"
+            yield f"{text} decides with random numbers without a seed"
     for upstream in deciding_inputs:
         for one in upstream.walk():
             if one.is_map and draws_differently(one):
-                yield f"{text} may decide by the random numbers of {one.text}, without a seed"
+                yield (
+                    f"{text} may decide with the random numbers of {one.text}, which have no seed"
+                )
 
 
 def _on_batches(last: Transformation) -> Iterator[Transformation]:

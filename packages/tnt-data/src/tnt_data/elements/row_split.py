@@ -78,9 +78,9 @@ def check_micro_batch_size(micro_batch: int, size: int, batch_size: int | None) 
         )
     if batch_size is not None and micro_batch * size != batch_size:
         raise BatchSizeError(
-            f"The micro-batch size times the number of ranks must be the batch size of the "
+            "The micro-batch size times the number of ranks must be the batch size of the "
             f"dataset. Received: micro_batch_size={micro_batch}, size={size} (product "
             f"{micro_batch * size}), batch size {batch_size}. Leave micro_batch_size out: every "
-            f"rank then takes its part of each batch, also where the parts differ by one sample."
+            "rank then takes its part of each batch, even if the parts differ by one sample."
         )
     return micro_batch * size

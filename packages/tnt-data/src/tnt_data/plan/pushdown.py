@@ -23,7 +23,7 @@ from tnt_data.description.transformation import PASSES_ELEMENTS_UNSEEN, Kind, Tr
 
 Branch = tuple[tuple[Transformation, int], ...]
 
-_MAY_NEED_MEMORY = "a shuffle after it would hold what it is given, which may take more memory"
+_MAY_NEED_MEMORY = "a shuffle after it would hold its results, which may take more memory"
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def _obstacle(transformation: Transformation, branch: Branch, passed: tuple[_Pas
         pairs = Trait.ZIPS in transformation.traits
         return "" if pairs else "it decides which branch a sample comes from"
     is_unseen = transformation.kind in PASSES_ELEMENTS_UNSEEN
-    return "" if is_unseen else "it does not make one sample of each"
+    return "" if is_unseen else "it does not make one sample out of each"
 
 
 def _obstacle_of_cache(transformation: Transformation, is_rearranged: bool) -> str:

@@ -119,11 +119,14 @@ def _reason_not_to_pick(transformation: Transformation, pick_from_bytes: int) ->
     assert batch is not None
     assert batch.batch_size is not None
     if batch.sample_bytes is None:
-        return f"no function before {text} is saved, and the size of its batches is not known"
+        return (
+            f"picking rows would save no function call before {text}, and the size of its "
+            "batches is unknown"
+        )
     num_bytes = batch.sample_bytes * batch.batch_size
     if num_bytes < pick_from_bytes:
         return (
-            f"no function before {text} is saved, and a batch of {num_bytes} bytes is cheaper "
-            f"to cut (picking pays from {pick_from_bytes})"
+            f"picking rows would save no function call before {text}, and a batch of {num_bytes} "
+            f"bytes is cheaper to cut (picking pays off from {pick_from_bytes} bytes)"
         )
     return ""

@@ -73,11 +73,11 @@ def check_rows(element: Any) -> Any:
         tf.debugging.assert_equal(
             count,
             num_samples,
-            message=f"The components of a batch differ in their number of rows: {name} has others "
-            "than the targets, or than the first component if there are none, so the batch cannot "
-            "be shared between ranks. Give one row per sample, and what samples have in common to "
-            "the model; if the elements are single samples, call .batch(n) with the global batch "
-            "size.",
+            message=f"The components of a batch differ in their number of rows: {name} has a "
+            "different number than the targets, or than the first component if there are "
+            "no targets, so ranks cannot share the batch. Put only what has one row per "
+            "sample into the dataset, and pass the rest to the model in another way; if "
+            "the elements are single samples, call .batch(n) with the global batch size.",
         )
         for (name, _), count in zip(named_components(element), counts, strict=True)
         if count is not None and count is not num_samples
@@ -153,8 +153,8 @@ def _num_rows(component: Any) -> tf.Tensor:
         has_rows = tf.debugging.assert_rank_at_least(
             component,
             1,
-            message="A component of a batch has no rows, so the batch cannot be shared between "
-            "ranks. Say in its spec that it is a scalar; if the elements are single samples, call "
+            message="A component of a batch has no rows, so ranks cannot share the batch. Declare "
+            "it as a scalar in its spec; if the elements are single samples, call "
             ".batch(n) with the global batch size.",
         )
         with tf.control_dependencies([has_rows]):
@@ -202,8 +202,8 @@ def _check_components(spec: Any, may_differ: bool) -> int | None:
             continue
         if not isinstance(component, (tf.TensorSpec, tf.RaggedTensorSpec, tf.SparseTensorSpec)):
             raise UnsupportedElementError(
-                f"The elements of the dataset have a component {component}, whose rows cannot "
-                f"be shared between ranks. Only dense, ragged and sparse tensors have rows."
+                f"The elements of the dataset have a component {component}, whose rows ranks "
+                "cannot share. Only dense, ragged and sparse tensors have rows."
             )
         if component.shape.rank == 0:
             continue

@@ -18,11 +18,11 @@ def reason_to_run_for_all(inspected: InspectedDataset, contents: frozenset[str])
     # What depends on the order of calls is not defined in the serial run either if they overtake
     # each other.
     if "state" in contents:
-        return "its function changes variables or the like from sample to sample"
+        return "its function changes state, such as variables, from sample to sample"
     if "seeded random" in contents and calls_in_order(inspected):
-        return "its function draws seeded random numbers for one sample after the other"
+        return "its function draws seeded random numbers for one sample after another"
     if "python" in contents and calls_in_order(inspected):
-        return "its function is Python code that is called for one sample after the other"
+        return "its function is Python code that is called for one sample after another"
     return ""
 
 

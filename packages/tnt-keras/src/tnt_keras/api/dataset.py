@@ -40,9 +40,9 @@ class DistributedDataset:
             return
         if tf.inside_function():
             raise RuntimeError(
-                "A loop over `tnt.data.distribute(dataset)` is inside of a `tf.function`, which "
-                "cannot hold steps of several ranks: take the `@tf.function` off what contains "
-                "the loop, and put `@tnt.function` on the step in it."
+                "A loop over `tnt.data.distribute(dataset)` is inside a `tf.function`, which "
+                "cannot contain steps of several ranks: remove `@tf.function` from the function "
+                "with the loop, and put `@tnt.function` on the step in it."
             )
         for element in self._dataset:
             part = Part(None, int(element.num_local), int(element.num_global))

@@ -130,9 +130,9 @@ def check_same_constants(constants: Mapping[str, Constant], name: str) -> None:
     """
     plain = [f"{key} = {each.value!r}" for key, each in constants.items() if _is_plain(each.value)]
     require_same(
-        f"`{name}` was called with other constants on other ranks",
+        f"`{name}` was called with different constants on different ranks",
         plain,
-        "All ranks must call it alike, with the same batch or their parts of it.",
+        "All ranks must call it in the same way, with the same batch or their parts of it.",
     )
 
 
@@ -182,8 +182,9 @@ class GivenParts:
         known = {part for part in parts if part is not None}
         if len(known) > 1:
             raise ValueError(
-                f"Some arguments of `{self._name}` are this rank's part of one batch, as "
-                "`tnt.data.distribute` gives it, and others of another batch."
+                f"Some arguments of `{self._name}` are this rank's part of one batch of "
+                "`tnt.data.distribute`, and others are parts of another batch. Pass parts of one "
+                "batch."
             )
         of_all = {i: leaf for i, leaf in enumerate(leaves) if leaf is not None and parts[i] is None}
         sizes = {i: int(num_rows(leaf)) for i, leaf in of_all.items() if has_rows(leaf)}
@@ -207,11 +208,11 @@ class GivenParts:
                 continue
             if {size} == of_ranks:
                 raise ValueError(
-                    f"`{self._name}` is given a tensor of {size} rows beside a batch of "
-                    f"{num_global} samples, of which each rank has {size}, as "
-                    "`tnt.data.distribute` gives it. Was it made of this rank's part? Give it the "
-                    f"elements as they are, and change them in `{self._name}` or by "
-                    "`dataset.map`. If it is the same for any batch, let the step read it from a "
+                    f"`{self._name}` received a tensor of {size} rows next to a batch of "
+                    f"{num_global} samples, of which `tnt.data.distribute` gives each rank "
+                    f"{size}. Was the tensor computed from this rank's part? Pass the elements as "
+                    f"they are, and change them in `{self._name}` or with `dataset.map`. If the "
+                    "tensor is the same for every batch, let the step read it from a "
                     "`tf.Variable`."
                 )
             self._of_any_batch.add((i, size))

@@ -33,7 +33,7 @@ def is_distributing(strategy: ParallelStrategy) -> bool:
         )
     if ParallelStrategy.PIPELINING in strategy:
         raise NotImplementedError(
-            "Pipelining is not implemented, so that a model must fit into the memory of each rank: "
+            "Pipelining is not implemented, so a model must fit into the memory of each rank: "
             f"pass `tnt.ParallelStrategy.DATA`. Received: parallel_strategy={strategy}."
         )
     return ParallelStrategy.DATA in strategy

@@ -69,8 +69,8 @@ def _naming_the_collective(load_model: _Function) -> _Function:
                 raise
             kind = FileNotFoundError if isinstance(error, OSError) else ValueError
             raise kind(
-                f"{error} Rank {get_rank()} does not see this file. If rank 0 does, "
-                "`tnt.models.load_model` gives the model to all ranks, called by all of them."
+                f"{error} Rank {get_rank()} cannot see this file. If rank 0 can, call "
+                "`tnt.models.load_model` on all ranks: it gives the model to all of them."
             ) from None
 
     return load

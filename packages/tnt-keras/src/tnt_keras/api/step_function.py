@@ -78,9 +78,9 @@ class StepFunction:
             return self._function(*args, **kwargs)
         if tf.inside_function():
             raise RuntimeError(
-                f"`{self._name}` was called inside of a `tf.function`, which cannot hold a step of "
-                "several ranks: call it from Python, with `@tnt.function` instead of "
-                "`@tf.function` on what calls the optimizer."
+                f"`{self._name}` was called inside a `tf.function`, which cannot contain a step "
+                "of several ranks: call it from Python, with `@tnt.function` instead of "
+                "`@tf.function` on the function that calls the optimizer."
             )
         return self._run_on_all_ranks(args, kwargs)
 
@@ -258,8 +258,8 @@ def explain(model: Any) -> None:
     tables = [table for steps in _steps_of(model) for table in steps.tables]
     if not tables:
         raise RuntimeError(
-            "No step has run yet, or none since `compile`, so that there is nothing to explain. "
-            "Call `tnt.explain` after `fit`, `evaluate`, `predict` or a call of the function."
+            "No step has run yet, or none since `compile`, so there is nothing to explain. Call "
+            "`tnt.explain` after `fit`, `evaluate`, `predict` or a call of the function."
         )
     print("\n\n".join(tables))
 

@@ -211,8 +211,8 @@ def _raise_on_all_ranks(point: str, error: Exception | None) -> None:
     raise of_other_rank(
         RuntimeError,
         raised[0],
-        f"Rank {get_rank()}: a callback has raised an error on other ranks at the {point}, so "
-        f"that the call cannot go on. {described}",
+        f"Rank {get_rank()}: a callback raised an error on other ranks at the {point}, so the "
+        f"call cannot continue. {described}",
     )
 
 

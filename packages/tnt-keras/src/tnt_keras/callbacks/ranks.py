@@ -134,7 +134,7 @@ def _check(callback: Any, aggregate_logs: bool, run_on_all_ranks: bool) -> None:
         )
     if decides and not run_on_all_ranks:
         raise ValueError(
-            f"{name} must run on all ranks, since it decides on the training of all of them. Leave "
+            f"{name} must run on all ranks, since it controls the training of all of them. Leave "
             "run_on_all_ranks=False out."
         )
     saves = isinstance(callback, keras.callbacks.ModelCheckpoint) and run_on_all_ranks
@@ -223,7 +223,7 @@ def check_checkpoints(of_ranks: Sequence[int]) -> None:
         rank = of_ranks.index(min(of_ranks))
         raise ValueError(
             f"Rank {rank} has fewer `ModelCheckpoint` callbacks than others. All ranks need it, "
-            "as they all take part in saving; the master rank alone writes. Take it out of "
+            "since all take part in saving, although only the master rank writes. Move it out of "
             "`if tnt.is_master_rank():`."
         )
 
@@ -279,7 +279,7 @@ def tensorboard_on_its_ranks(given: keras.callbacks.Callback) -> Callback:
         logger.warning(
             "TNT_TENSORBOARD_ON_ALL_DEVICES asks for TensorBoard on %s, but the callback is "
             "wrapped with run_on_all_ranks=%s, which wins. [tensorboard-ranks]",
-            "all ranks" if wanted else "the master rank alone",
+            "all ranks" if wanted else "only the master rank",
             given.run_on_all_ranks,
         )
     if given.run_on_all_ranks:

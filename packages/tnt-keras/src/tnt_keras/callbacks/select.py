@@ -123,9 +123,9 @@ def refuse_own_list(callbacks: Any) -> None:
         type(callbacks) is not keras.callbacks.CallbackList
     ):
         raise ValueError(
-            "On several ranks, and with `BackupAndRestore`, a `CallbackList` is taken apart, so "
-            f"that what the methods of {type(callbacks).__name__} do would be lost. Do it in a "
-            "`keras.callbacks.Callback`, and give a list."
+            "On several ranks, and with `BackupAndRestore`, Tarantella takes a `CallbackList` "
+            f"apart, so what the methods of {type(callbacks).__name__} do would be lost. Do it in "
+            "a `keras.callbacks.Callback`, and pass a list."
         )
 
 

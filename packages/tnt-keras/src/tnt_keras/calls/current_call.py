@@ -143,9 +143,9 @@ def require_failure_of_all() -> None:
         tnt_comm.barrier(PATIENCE_S, label=label, caller=caller)
     except tnt_comm.CommTimeoutError as error:
         raise tnt_comm.CommTimeoutError(
-            f"rank {get_rank()}: {call.name} from {call.caller} has failed on this rank and not on "
-            f"all, so that others wait for it: {kind}: {message}. Let such an error end the rank "
-            f"instead of going on. ({error})"
+            f"rank {get_rank()}: {call.name} from {call.caller} has failed on this rank but not "
+            f"on all, so others wait for it: {kind}: {message}. Let such an error end the rank "
+            f"instead of continuing. ({error})"
         ) from None
     except tnt_comm.PeerLostError as error:
         from tnt_keras.calls.errors import with_text  # it imports TensorFlow, which a rank may lack
@@ -154,7 +154,7 @@ def require_failure_of_all() -> None:
             error,
             f"{error} (On this rank, {call.name} from {call.caller} had failed before: {kind}: "
             f"{message}. If it failed on some ranks only, that is why others have ended: let such "
-            "an error end the rank instead of going on.)",
+            "an error end the rank instead of continuing.)",
         ) from None
 
 

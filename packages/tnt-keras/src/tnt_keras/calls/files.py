@@ -62,7 +62,9 @@ def write_here(
     if makes_folders:
         path.parent.mkdir(parents=True, exist_ok=True)
     elif not path.parent.is_dir():
-        raise FileNotFoundError(f"The folder {path.parent} does not exist, to write {path.name}.")
+        raise FileNotFoundError(
+            f"{path.name} cannot be written: the folder {path.parent} does not exist."
+        )
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         try:
             write_to(pathlib.Path(folder) / path.name)
@@ -80,7 +82,9 @@ def write_here(
 def _require_no_folder(target: pathlib.Path, instead_of: pathlib.Path) -> None:
     if target.is_dir() and not instead_of.is_dir():
         raise IsADirectoryError(
-            errno.EISDIR, "A folder has the name of the file to write, and is kept", str(target)
+            errno.EISDIR,
+            "There is a folder with the name of the file to write; it is kept",
+            str(target),
         )
 
 

@@ -41,16 +41,17 @@ _Result = TypeVar("_Result")
 _MADE_OF_TEXT = (OSError, ValueError, TypeError, RuntimeError, LookupError, AttributeError)
 _HAS_RESULT, _HAS_ERROR = b"+", b"-"
 _NOT_SENT = (
-    "the object of rank {rank} cannot be sent to other ranks, as it cannot be pickled: {error}. "
-    "Send the values that it is made of; functions must have a name in a module."
+    "the object of rank {rank} cannot be sent to other ranks, since it cannot be pickled: "
+    "{error}. Send the values that it consists of; functions must have a name in a module."
 )
 _NOT_LOADED = (
-    "rank {rank} cannot make the object of its pickle: {error}. Send the values that it is made "
-    "of; its class must be in a module that every rank imports alike."
+    "rank {rank} cannot unpickle the object: {error}. Send the values that it consists of, or "
+    "define its class in a module that every rank can import."
 )
 _NEEDS_ALL = (
-    "Rank {rank}: `{name}` needs all ranks, and {who}, which calls it, runs on this one alone: "
-    "give a callback that computes with the model plain, or as `tnt.callbacks.Callback(callback)`."
+    "Rank {rank}: `{name}` needs all ranks, but {who}, which calls it, runs only on this one: "
+    "pass a callback that computes with the model as it is, or as "
+    "`tnt.callbacks.Callback(callback)`."
 )
 
 
@@ -130,8 +131,9 @@ def only_in_this_thread(name: str, caller: str) -> Iterator[None]:
     if not _lock.acquire(blocking=False):
         raise RuntimeError(
             f"Rank {get_rank()}: {call} was called in the thread {thread!r} while {_running}. On "
-            "several ranks one thread at a time can call methods of distributed models, since all "
-            "ranks must make the same calls in the same order: make one call after the other."
+            "several ranks, only one thread at a time can call methods of distributed models, "
+            "since all ranks must make the same calls in the same order: make one call after "
+            "another."
         )
     outer, _running = _running, _running or f"{call} is running in the thread {thread!r}"
     try:

@@ -125,8 +125,8 @@ class ExchangePlan:
         if difference is not None:
             index, [rank, *_] = difference
             raise tnt_comm.MismatchError(
-                f"Rank {get_rank()}: ranks do not exchange the same in {self._title}. As number "
-                f"{self._num_compared + index + 1} of it, rank {MASTER_RANK} has "
+                f"Rank {get_rank()}: ranks do not exchange the same values in {self._title}. As "
+                f"number {self._num_compared + index + 1}, rank {MASTER_RANK} has "
                 f"{_shown(of_ranks[MASTER_RANK], index)}, rank {rank} has "
                 f"{_shown(of_ranks[rank], index)}. Every rank must run the same program on the "
                 "same model."

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tnt_keras.partition import Request
 
 _DIFFERENT = (
-    "Ranks have read batches of different sizes, which have no parts in common. All ranks must be "
-    "given the same data."
+    "Ranks have read batches of different sizes, which they cannot share. All ranks must receive "
+    "the same data."
 )
 
 

@@ -102,8 +102,8 @@ class InputArguments:
             num_samples = num_rows(next(one for one in arrays if one is not None))
             if not num_samples:
                 raise ZeroDivisionError(  # of this class in Keras, without these words
-                    f"`{self.keywords.x}` has no samples, so that {self.keywords.steps}="
-                    f"{self.steps} gives no batch size. Leave out `{self.keywords.steps}`, or give "
+                    f"`{self.keywords.x}` has no samples, so {self.keywords.steps}={self.steps} "
+                    f"determines no batch size. Leave out `{self.keywords.steps}`, or pass "
                     f"`{self.keywords.batch_size}`."
                 )
             return -(-num_samples // self.steps)
@@ -176,17 +176,17 @@ def check_input(given: InputArguments) -> None:
         _check_micro_batch_size(given, given.micro_batch_size)
     if given.has_micro_batches and given.distribute:
         raise ValueError(
-            f"`{names.x}` yields micro-batches: it has been shared between ranks already. Give the "
-            f"dataset itself, or say `{names.distribute}=False`."
+            f"`{names.x}` yields micro-batches: ranks share it already. Pass the dataset itself, "
+            f"or `{names.distribute}=False`."
         )
     if given.is_dataset or given.is_from_python:
         _check_nothing_beside(given)
     elif not given.is_from_arrays:
         raise TypeError(
             f"On several ranks, `{names.x}` must be a `tf.data.Dataset`, a "
-            "`keras.utils.PyDataset`, a generator, a `DataLoader` of torch or grain, a dataset of "
-            "grain, or (a structure of) arrays or tensors. "
-            f"Received: {type(given.x).__name__}. Make a dataset of it, for instance with "
+            "`keras.utils.PyDataset`, a generator, a `DataLoader` of torch or grain, a dataset "
+            "of grain, or (a structure of) arrays or tensors. Received: "
+            f"{type(given.x).__name__}. Create a dataset from it, for example with "
             "`tf.data.Dataset.from_generator(...).batch(global_batch_size)`."
         )
 
@@ -199,8 +199,8 @@ def _check_read(given: InputArguments) -> None:
     if given.read == READ_BY_MASTER and not given.distribute and given.keywords is not VALIDATION:
         raise ValueError(
             f'`tnt_read="{READ_BY_MASTER}"` lets one rank read batches that all share, but with '
-            f"`{given.keywords.distribute}=False` each rank reads samples of its own: give one of "
-            "them."
+            f"`{given.keywords.distribute}=False` each rank reads its own samples: pass only one "
+            "of the two."
         )
 
 
@@ -219,14 +219,15 @@ def _check_micro_batch_size(given: InputArguments, size: int) -> None:
         )
     if given.is_from_python:
         raise ValueError(
-            f"`{names.x}` is a `{type(given.x).__name__}`, which makes whole batches, so that "
+            f"`{names.x}` is a `{type(given.x).__name__}`, which makes whole batches, so "
             f"`{names.micro_batch_size}` has no meaning. {received}. Leave it out: every rank "
             "takes its part of each batch."
         )
     if given.batch_size is not None:
         raise ValueError(
-            f"`{names.batch_size}` is that of the global batch and `{names.micro_batch_size}` that "
-            f"of one rank: give one of them. {received}, {names.batch_size}={given.batch_size}."
+            f"`{names.batch_size}` is that of the global batch and `{names.micro_batch_size}` "
+            f"that of one rank: pass only one of the two. {received}, "
+            f"{names.batch_size}={given.batch_size}."
         )
 
 

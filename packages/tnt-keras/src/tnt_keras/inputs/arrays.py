@@ -288,9 +288,9 @@ def difference_of_global_seeds() -> str:
     for rank, seed in enumerate(of_ranks):
         if seed != of_ranks[MASTER_RANK]:
             return (
-                f"TensorFlow's global seed, which shuffles take over when they are made, is "
+                "TensorFlow's global seed, which shuffles take when they are created, is "
                 f"{of_ranks[MASTER_RANK]} on rank {MASTER_RANK} and {seed} on rank {rank}, as "
-                "after `keras.utils.set_random_seed(seed + rank)`: set the same seed on all ranks "
-                "before the dataset is made."
+                "after `keras.utils.set_random_seed(seed + rank)`: set the same seed on all "
+                "ranks before you create the dataset."
             )
     return ""

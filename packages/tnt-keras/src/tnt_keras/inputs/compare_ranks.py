@@ -26,7 +26,7 @@ _COMPARED_ROWS = 256  # of arrays: enough to notice another order, and next to n
 _ROWS_OF_BATCH, _NUMBERS_OF_ROW = 8, 1024  # of each step, in microseconds
 _USED_TWICE = "some samples would be used twice and others not at all"
 _SEED_REMEDY = (
-    "If they are made by random numbers: set the same seed on all ranks before, by "
+    "If random numbers determine them, set the same seed on all ranks first: "
     "`keras.utils.set_random_seed(seed)`."
 )
 
@@ -44,7 +44,7 @@ def require_same_arguments(given: Mapping[str, Any]) -> None:
     require_same(
         "the arguments of the ranks differ",
         {f"`{name}`": "of each rank" if name in free else repr(given[name]) for name in names},
-        "All ranks must make the call with the same ones.",
+        "All ranks must make the call with the same arguments.",
     )
 
 
@@ -64,9 +64,8 @@ def require_same_pipeline(
     require_same(
         "the dataset must be the same on all ranks",
         {"it": description},
-        f"`{keywords.x}`: Build it alike on all ranks, with the same seeds, and leave it to "
-        "Tarantella to share it. If each rank has samples of its own, say "
-        f"`{keywords.distribute}=False`.",
+        f"`{keywords.x}`: Build it in the same way on all ranks, with the same seeds; Tarantella "
+        f"shares it. If each rank has its own samples, pass `{keywords.distribute}=False`.",
         cause=difference_of_global_seeds,
     )
 
@@ -92,9 +91,9 @@ def _require_same_arrays(digests: Sequence[bytes], given: InputArguments) -> Non
     require_same(
         _USED_TWICE,
         {f"`{name}`: the arrays": digest for name, digest in zip(names, digests, strict=False)},
-        "If each rank was given a part, such as `x[rank::size]`: give all ranks all samples, or "
-        f"say `{given.keywords.distribute}=False`. {_SEED_REMEDY} (`verify_inputs=False` takes "
-        "what differs on purpose.)",
+        "If each rank was given a part, such as `x[rank::size]`, give all ranks all samples, or "
+        f"pass `{given.keywords.distribute}=False`. {_SEED_REMEDY} (`verify_inputs=False` accepts "
+        "differences.)",
     )
 
 
@@ -106,8 +105,8 @@ def require_same_batch(**components: Any) -> None:
             f"the contents of `{name}`": digest_of(each, _ROWS_OF_BATCH, _NUMBERS_OF_ROW)
             for name, each in components.items()
         },
-        "If each rank was given a part, such as `x[rank::size]`: give all ranks the whole batch, "
-        f"of which each computes some rows. {_SEED_REMEDY}",
+        "If each rank was given a part, such as `x[rank::size]`, give all ranks the whole batch; "
+        f"each computes some of its rows. {_SEED_REMEDY}",
     )
 
 
@@ -121,8 +120,8 @@ def require_same_number_of_steps(
         text = (
             f"Rank {get_rank()}: all ranks must have the same number of steps, but for "
             f"`{keywords.x}` ranks 0 to {get_size() - 1} have "
-            f"{', '.join(str(number or '?') for number in of_ranks)}. Give all ranks equally many "
-            f"batches, or limit them by `{keywords.steps}`."
+            f"{', '.join(str(number or '?') for number in of_ranks)}. Give all ranks the same "
+            f"number of batches, or limit them with `{keywords.steps}`."
         )
         raise of_all_ranks(ValueError(text))
 

@@ -49,8 +49,8 @@ def is_read_by_master(given: InputArguments, differs: Callable[[], bool]) -> boo
     if not of_master("who reads the data", is_master_rank() and differs()):
         return False
     logger.info(
-        "Rank %d reads `%s` for all ranks, since its batches may be others each time they are "
-        'read. If they are not, `%s="%s"` spares it the sending.',
+        "Rank %d reads `%s` for all ranks, since its batches may differ each time they are read. "
+        'If they do not, `%s="%s"` avoids sending them.',
         MASTER_RANK,
         given.keywords.x,
         given.keywords.read,

@@ -182,8 +182,8 @@ def _check_made(batch: Any, num_rows: int) -> None:
     made = [np.shape(leaf)[0] for leaf in keras.tree.flatten(batch) if np.ndim(leaf)]
     if any(number != num_rows for number in made):
         raise ValueError(
-            f"`get_rows` must make as many rows of each component as it is asked for, of "
-            f"`num_samples` in the batch. Received: {made} instead of {num_rows}."
+            "`get_rows` must return as many rows of each component as it is asked for. Received: "
+            f"{made} instead of {num_rows}."
         )
 
 

@@ -23,7 +23,7 @@ LEFT_OUT = {
     "keras.layers": "the layers of Keras; those of the original were for pipelining",
     "keras.losses": "the losses of Keras; those of the original were for pipelining",
     "keras.metrics": "the metrics of Keras; those of the original were for pipelining",
-    "models.model_from_yaml": "tnt.models.model_from_json, since Keras has no YAML any more",
+    "models.model_from_yaml": "tnt.models.model_from_json, since Keras no longer supports YAML",
 }
 """What to use instead, by name below `tnt`."""
 
@@ -31,9 +31,9 @@ _PLAIN_OPTIMIZER = (
     "use the optimizer as it is, with tnt.Model, or tnt.function for a loop of your own"
 )
 OF_OTHERS = {
-    "DistributedGradientTape": "use tnt.function in the place of tf.function",
+    "DistributedGradientTape": "use tnt.function instead of tf.function",
     "DistributedOptimizer": _PLAIN_OPTIMIZER,
-    "ProbeError": "it is not needed any more, since every step gives the serial result",
+    "ProbeError": "it is no longer needed, since every step gives the serial result",
     "broadcast_variables": "it is not needed, since the first step sends the master's",
     "distribute_optimizer": _PLAIN_OPTIMIZER,
 }
@@ -46,7 +46,7 @@ def no_attribute(module: str, name: str) -> AttributeError:
     below = module.partition(".")[2]
     instead = LEFT_OUT.get(f"{below}.{name}" if below else name)
     if instead is not None:
-        message += f": of the original's names this is left out, use {instead}"
+        message += f": this name of the original Tarantella is left out, use {instead}"
     elif not below and name in OF_OTHERS:
         message += f": {OF_OTHERS[name]}"
     return AttributeError(message)

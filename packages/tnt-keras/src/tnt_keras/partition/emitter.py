@@ -383,7 +383,7 @@ class Emitter:
             if not tensors[i].shape.is_compatible_with(expected):
                 raise PartitionError(
                     f"Operation {step.node.name!r} of type {step.node.type} gives "
-                    f"{tensors[i].shape} in a replica of {k} rows, where {describe(value)} demands "
+                    f"{tensors[i].shape} in a replica of {k} rows, but {describe(value)} requires "
                     f"{expected}. Its inputs are {[describe(v) for v in step.inputs]}."
                 )
             tensors[i] = _with_shape(tensors[i], expected)

@@ -109,8 +109,9 @@ def _trace_with_variables(
     def make(make_next: Callable[..., Any], **options: Any) -> tf.Variable:
         if traces > 1:
             raise ValueError(
-                f"A step makes the variable {options['name']!r} each time that it is traced. Make "
-                "it before, or only the first time, and keep it, in an attribute of the model say."
+                f"A step creates the variable {options['name']!r} each time it is traced. Create "
+                "it before, or only the first time, and keep it, for example in an attribute of "
+                "the model."
             )
         if not callable(options["initial_value"]):
             return make_next(**options)

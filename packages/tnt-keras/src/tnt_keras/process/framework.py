@@ -94,7 +94,7 @@ def check_not_distributed_otherwise(model: Any) -> None:
     backend = keras.config.backend()
     if backend != "tensorflow":
         raise RuntimeError(
-            f"Keras computes with {backend}, and Tarantella distributes models on TensorFlow: set "
+            f"Keras computes with {backend}, but Tarantella distributes models on TensorFlow: set "
             "the environment variable KERAS_BACKEND=tensorflow."
         )
     variables = [variable.value for variable in model.variables]
@@ -111,9 +111,9 @@ def check_no_strategy(call: str) -> None:
 
 def _error_of_strategy(where: str) -> RuntimeError:
     return RuntimeError(
-        f"{where} `tf.distribute.Strategy`, which would distribute the model a second time: leave "
-        "the strategy and its scope out, and start the script with "
-        "`tarantella -n 2 -- script.py`, one rank for each device."
+        f"{where} `tf.distribute.Strategy`, which would distribute the model a second time: "
+        "remove the strategy and its scope, and start the script with `tarantella -n 2 -- "
+        "script.py`, one rank for each device."
     )
 
 
@@ -123,6 +123,6 @@ def class_for_errors(model: Any) -> str:
     if all(each.__module__.partition(".")[0] != "tf_keras" for each in cls.__mro__):
         return cls.__name__
     return (
-        f"{cls.__name__} of tf_keras, which is Keras 2. Make it with Keras 3: unset "
-        "TF_USE_LEGACY_KERAS, by which `tf.keras` is tf_keras, and `import keras`"
+        f"{cls.__name__} of tf_keras, which is Keras 2. Create it with Keras 3: unset "
+        "TF_USE_LEGACY_KERAS, which makes `tf.keras` tf_keras, and `import keras`"
     )

@@ -123,7 +123,9 @@ def leave(where: str, backup: str | None) -> NoReturn:
     """End the program of this rank, since all ranks are asked to, and say why. Collective."""
     if is_master_rank():
         is_there = backup is not None and os.path.isdir(backup) and os.listdir(backup)
-        then = f"go on from the backup in {backup}" if is_there else "begin anew, without a backup"
+        then = "start from the beginning, without a backup"
+        if is_there:
+            then = f"continue from the backup in {backup}"
         logger.warning(
             "%s: leaving `fit` %s, with exit code %d. Started again, the script will %s. "
             "[asked-to-end]",
@@ -157,8 +159,8 @@ def _note(number: int, frame: FrameType | None) -> None:
 def _end_now() -> None:
     name, seconds = signal.Signals(_own_signal).name, settings().grace_s
     sys.stderr.write(
-        f"tarantella: rank {get_rank()} is ended: {name} has come {seconds:g} s ago "
-        "(TNT_GRACE_S), and no step of a training has ended since\n"
+        f"tarantella: rank {get_rank()} ends now: {name} came {seconds:g} s ago (TNT_GRACE_S), "
+        "and no training step has ended since\n"
     )
     sys.stderr.flush()
     os._exit(128 + _own_signal)

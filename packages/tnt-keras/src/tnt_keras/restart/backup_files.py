@@ -45,8 +45,8 @@ class BackupFiles:
     def __init__(self, folder: str | os.PathLike[str], keeps_previous: bool) -> None:
         if "://" in os.fsdecode(folder):
             raise ValueError(
-                f"`backup_dir` must be a folder that the master rank can rename files in, since a "
-                f"backup is to be whole at any time. Received: backup_dir={folder!r}."
+                "`backup_dir` must be a folder that the master rank can rename files in, since a "
+                f"backup must be whole at any time. Received: backup_dir={folder!r}."
             )
         self._folder = pathlib.Path(folder)
         self._keeps_previous = keeps_previous
@@ -68,9 +68,9 @@ class BackupFiles:
         found = allgather_json("backups", found)[MASTER_RANK]
         if found == [_OF_KERAS]:
             raise ValueError(
-                f"The backup in {self._folder} is one of plain Keras, which knows neither the "
-                "position in the data nor the state of callbacks. Remove the folder, or load "
-                f"{_OF_KERAS} by `model.load_weights` and pass another `backup_dir`."
+                f"The backup in {self._folder} was written by plain Keras, which saves neither "
+                "the position in the data nor the state of callbacks. Remove the folder, or load "
+                f"{_OF_KERAS} with `model.load_weights` and pass another `backup_dir`."
             )
         errors = []
         for name in (name for name in found if name != _OF_KERAS):
@@ -88,9 +88,9 @@ class BackupFiles:
             return backup
         if errors:
             raise ValueError(
-                f"The backup in {self._folder} is damaged, so that the run cannot be continued. "
-                f"{' '.join(errors)} Remove the folder to begin anew. With double_checkpoint=True "
-                "the backup before the last one is kept, too."
+                f"The backup in {self._folder} is damaged, so the run cannot continue. "
+                f"{' '.join(errors)} Remove the folder to start from the beginning. With "
+                "double_checkpoint=True, the previous backup is also kept."
             )
         return None
 
@@ -161,7 +161,7 @@ def read_container(stream: IO[bytes]) -> Any:
         with zipfile.ZipFile(stream) as archive:
             # A container may hold others, and one of these may end where the file was cut off.
             if min(entry.header_offset for entry in archive.infolist()) != 0:
-                raise DamagedError("it is not whole")
+                raise DamagedError("it is incomplete")
             return _Unpickler(archive).load()
     except (zipfile.BadZipFile, pickle.UnpicklingError, LookupError, TypeError) as error:
         raise DamagedError(f"{type(error).__name__}: {error}") from None

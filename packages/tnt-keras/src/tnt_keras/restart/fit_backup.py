@@ -60,8 +60,8 @@ def save_now() -> None:
     """
     if not _taking_part:
         raise RuntimeError(
-            "`tnt.save_now()` needs a `fit` that runs, with a `keras.callbacks.BackupAndRestore` "
-            "among its callbacks, which says where the backup is."
+            "`tnt.save_now()` needs a running `fit` with a `keras.callbacks.BackupAndRestore` "
+            "among its callbacks, which says where to write the backup."
         )
     training_requests.request_backup()
 
@@ -107,7 +107,7 @@ class FitBackup(keras.callbacks.Callback):
         if found is not None:
             self._saved = SavedState.of_backup(found)
             self._check_same_fit(self._saved)
-            logger.info("The training goes on from the backup in %s.", self._callback.backup_dir)
+            logger.info("The training continues from the backup in %s.", self._callback.backup_dir)
         note_epochs = functools.partial(setattr, self, "_epochs")
         note_due = functools.partial(setattr, self, "_is_due", True)
         with (
@@ -131,9 +131,9 @@ class FitBackup(keras.callbacks.Callback):
         now, before = training.batch_size, self._saved and self._saved.progress.batch_size
         if None not in (now, before) and now != before:
             raise ValueError(
-                f"The backup in {self._callback.backup_dir} is of a training with batches of "
-                f"{before} samples, but they have {now} now, so that its steps are others. Give "
-                "`fit` the same batches to continue the run, or remove the backup."
+                f"The backup in {self._callback.backup_dir} is from a training with batches of "
+                f"{before} samples, but they have {now} now, so the steps differ. Pass `fit` the "
+                "same batches to continue the run, or remove the backup."
             )
         self._batch_size, self._lives_on = now, lives_on
         self._reads_training = not training.epochs_are_independent
@@ -278,16 +278,17 @@ class FitBackup(keras.callbacks.Callback):
         owner, folder = self._model._tnt_owner, self._callback.backup_dir
         if owner.num_fits < saved.fit_number:
             raise ValueError(
-                f"The backup in {folder} is of call number {saved.fit_number + 1} of `fit` of this "
-                f"model, but this is call number {owner.num_fits + 1}. Give each `fit` a "
-                "`backup_dir` of its own, with delete_checkpoint=False for all but the last, so "
-                "that those which are over are not run again."
+                f"The backup in {folder} is from call number {saved.fit_number + 1} of `fit` of "
+                f"this model, but this is call number {owner.num_fits + 1}. Give each `fit` its "
+                "own `backup_dir`, with delete_checkpoint=False for all but the last, so "
+                "finished ones are not run again."
             )
         if saved.steps_per_execution != self._model.steps_per_execution:
             raise ValueError(
-                f"The backup in {folder} is of a model with steps_per_execution="
-                f"{saved.steps_per_execution}, but it is {self._model.steps_per_execution} now. "
-                "Compile the model as before to continue the run, or remove the backup."
+                f"The backup in {folder} is from a model with "
+                f"steps_per_execution={saved.steps_per_execution}, but it is "
+                f"{self._model.steps_per_execution} now. Compile the model as before to continue "
+                "the run, or remove the backup."
             )
         self._is_of_this_process = owner.num_fits > saved.fit_number
         owner.num_fits = saved.fit_number  # orders of data are drawn by it

@@ -76,8 +76,8 @@ class CallbackState:
             return packed((self.class_name, state))
         except NotPlainError as error:
             raise TypeError(
-                f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, "
-                f"or lists, tuples, sets and dicts of these. There is a {error} in it."
+                f"{self.class_name}.{_GET}() must return None, numbers, texts, arrays, or lists, "
+                f"tuples, sets and dicts of these. It contains: {error}."
             ) from None
 
     def fits(self, saved: bytes) -> bool:
@@ -232,9 +232,9 @@ def _check_same_structure(own: list[list[Any]], saved: list[list[Any]]) -> None:
         number, _ = difference
         in_backup, in_model = (replicas.shown(each, number) for each in (saved, own))
         raise ValueError(
-            f"The backup does not fit to the model: variable {number} is {in_backup} in the backup "
-            f"and {in_model} in the model. Continue with the model, optimizer and metrics that the "
-            "run began with, or remove the backup to begin anew."
+            f"The backup does not fit the model: variable {number} is {in_backup} in the backup "
+            f"and {in_model} in the model. Continue with the model, optimizer and metrics that "
+            "the run began with, or remove the backup to start from the beginning."
         )
 
 

@@ -80,8 +80,8 @@ def _part_of_own(element: Part, check: DataCheck) -> Part:
     sizes = check.sizes_of_ranks(num_local, _number_of_shapes(batch), int(element.label))
     if _with_other_rows(batch, num_local):
         raise ValueError(
-            "A batch of a rank's own samples has parts without a row for each sample, such as the "
-            "nodes and edges of graphs, so that those of ranks do not make up one batch: let ranks "
+            "A batch of a rank's own samples has components without one row per sample, such as "
+            "the nodes and edges of graphs, so the batches of ranks cannot be joined: let ranks "
             "share the batches of one dataset."
         )
     is_even = sizes == even_sizes(sum(sizes))
@@ -225,8 +225,9 @@ def _joined(of_ranks: tuple[Any, ...], order: tf.Tensor) -> Any:
     except tf.errors.InvalidArgumentError:
         shapes = [str(tuple(leaf.shape)) for leaf in of_ranks]
         text = (
-            f"Rank {get_rank()}: the samples of ranks have different shapes, so that they are no "
-            f"batch: {', '.join(shapes)}. Pad them alike, or bucket them in the same way."
+            f"Rank {get_rank()}: the samples of ranks have different shapes, so they cannot form "
+            f"a batch: {', '.join(shapes)}. Pad them to the same shape, or bucket them in the "
+            "same way."
         )
         raise of_all_ranks(ValueError(text)) from None
 

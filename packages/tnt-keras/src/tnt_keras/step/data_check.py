@@ -24,40 +24,40 @@ NO_LABEL: Any = np.int64(np.iinfo(np.int64).min)
 _HAS_DATA, _LABEL, _NUM_LOCAL, _NUM_GLOBAL, _FINGERPRINT = range(5)
 _NAME = "data of a step"
 _REMEDY = (
-    "Give all ranks equally many batches, or limit them by `steps_per_epoch` (`validation_steps` "
-    "for validation data, `steps` in `evaluate` and `predict`)."
+    "Give all ranks the same number of batches, or limit them with `steps_per_epoch` "
+    "(`validation_steps` for validation data, `steps` in `evaluate` and `predict`)."
 )
 _OUT_OF_DATA = (
-    "Ranks have different numbers of steps: some have no more data while others go on. "
+    "Ranks have different numbers of steps: some have no more data while others continue. "
     f"{_REMEDY} Ranks without data:"
 )
 _NO_WEIGHT = (
     "`class_weight` has weights for the labels from 0 to the largest one that it names; with a "
-    "dataset, as in Keras, any other label is an error. Name a larger label, with the weight 1 for "
-    "instance, or map the labels. Ranks with such labels:"
+    "dataset, as in Keras, any other label is an error. Name a larger label, for example with "
+    "weight 1, or map the labels. Ranks with such labels:"
 )
 _OTHER_DATA = (
-    "Ranks have read different data in one step, so that some samples are used twice and others "
-    "not at all."
+    "Ranks have read different data in one step, so some samples are used twice and others not at "
+    "all."
 )
 _OTHER_SIZES = (
     "Ranks have read batches of different sizes in one step: all must be given the same batches, "
     "of which each takes its rows. Numbers of samples:"
 )
 _REMEDY_FOR_DATASETS = (
-    "Do all build the same pipeline, with seeds for all that is random? If not, let one rank read "
-    'for all: `{call}` with `tnt_read="rank 0"`. (`verify_inputs=False` takes what differs on '
-    "purpose.)"
+    "Do all ranks build the same pipeline, with seeds for everything that is random? If not, let "
+    'one rank read for all: `{call}` with `tnt_read="rank 0"`. (`verify_inputs=False` accepts '
+    "differences.)"
 )
 _REMEDY_FOR_BATCHES = (
-    "Give `{call}` the same arguments on all ranks, each of which computes some of the rows, or "
-    "the elements of `tnt.data.distribute(dataset)`, of a dataset that all build alike. Do all "
-    "set the same seeds for what is random? Was a tensor made of this rank's part of a batch? Make "
-    "it in `{call}`, or by `dataset.map`."
+    "Pass `{call}` the same arguments on all ranks, or the elements of "
+    "`tnt.data.distribute(dataset)`, of a dataset that all ranks build in the same way. Do all "
+    "set the same seeds for everything that is random? Was a tensor computed from this rank's "
+    "part of a batch? Compute it in `{call}`, or with `dataset.map`."
 )
 _OTHER_SHAPES = (
-    "The samples of ranks have different shapes, so that they are no batch. Pad them alike, or "
-    "bucket them in the same way. Ranks that differ from the first:"
+    "The samples of ranks have different shapes, so they cannot form a batch. Pad them to the "
+    "same shape, or bucket them in the same way. Ranks that differ from the first:"
 )
 _CALLS_WITH_DATASETS = ("fit", "evaluate", "predict")
 
@@ -101,7 +101,7 @@ class DataCheck:
         going_on = np.flatnonzero(of_ranks[:, _HAS_DATA])
         if len(going_on):
             text = (
-                f"Rank {get_rank()} has no more data, but ranks {going_on.tolist()} go on: all "
+                f"Rank {get_rank()} has no more data, but ranks {going_on.tolist()} continue: all "
                 f"must have the same number of steps. {_REMEDY}"
             )
             raise of_all_ranks(ValueError(text))

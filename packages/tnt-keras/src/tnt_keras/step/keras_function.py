@@ -188,8 +188,8 @@ def require_call(name: str) -> None:
     if current_call() is None:
         raise RuntimeError(
             f"`{name}` of a distributed model was called, but not by a method of `tnt.Model`, so "
-            "that ranks do not know of each other. Call `fit`, `evaluate`, `predict` or "
-            "`train_on_batch`; in methods of a class of your own, by `super().fit(...)`, not by "
+            "ranks do not know of each other. Call `fit`, `evaluate`, `predict` or "
+            "`train_on_batch`; in methods of your own class, call `super().fit(...)`, not "
             "`keras.Model.fit(self, ...)`."
         )
 

@@ -120,9 +120,9 @@ def step_scope(owner: StepOwner) -> contextlib.AbstractContextManager[None]:
 
 
 _REMEDY = (
-    "so that each rank trains on its own and results are not those of the serial run. Put the step "
-    "into a function with `@tnt.function`, as in `@tnt.function def train_step(x, y): ...`, and "
-    "call it with each batch."
+    "so each rank trains alone, and results are not those of the serial run. Put the step into a "
+    "function with `@tnt.function`, as in `@tnt.function def train_step(x, y): ...`, and call it "
+    "with each batch."
 )
 
 _models: weakref.WeakSet[keras.Model] = weakref.WeakSet()
@@ -194,15 +194,14 @@ def _notice(optimizer: Any, variables: list[Any]) -> None:
     if _num_loops:
         raise RuntimeError(
             f"{user_line()}: An optimizer was applied while an iterator of "
-            "`tnt.data.distribute(...)` is in use, but outside of a step of all ranks, "
-            f"{_REMEDY} If it is meant to train on each rank alike, do that when the loop has "
-            "ended."
+            f"`tnt.data.distribute(...)` is in use, but outside a step of all ranks, {_REMEDY} If "
+            "it is meant to train on each rank alike, do that when the loop has ended."
         )
     changed = {id(variable) for variable in variables}
     for model in models:
         if changed & {id(variable) for variable in model.trainable_variables}:
             raise RuntimeError(
                 f"{user_line()}: An optimizer trains the distributed model {model.name!r} outside "
-                f"of a step of all ranks, {_REMEDY}"
+                f"a step of all ranks, {_REMEDY}"
             )
     _looked_at[optimizer] = seen

@@ -172,7 +172,7 @@ def why_not_compared(traced: TracedStep, options: StepOptions) -> str | None:
     """Return what a step does that cannot be taken back or differs by intent, None if nothing."""
     for node in traced.flat.nodes:
         if node.type in _EFFECTS:
-            return f"the effect of {node.type} cannot be taken back"
+            return f"the effect of {node.type} cannot be undone"
         if node.body is not None:
             return "batch normalisation takes the statistics of each rank's rows"
         if options.draws == "local" and is_draw(node.type):
@@ -221,8 +221,8 @@ def compare_with_serial(
     ):
         if not _are_close(one, other, bound, sensitive):
             logger.error(
-                "`%s` on several ranks is not the serial step, which is a fault of Tarantella: %s "
-                "is %s in the serial step and %s here. Please report it.",
+                "`%s` on several ranks differs from the serial step, which is a bug in "
+                "Tarantella: %s is %s in the serial step and %s here. Please report it.",
                 *(name, what, _shown(one), _shown(other)),
             )
 

@@ -109,8 +109,8 @@ def require_same_optimizers(optimizers: Iterable[Any]) -> None:
                 value = "a number"
             values[f"the {name} {which}"] = str(value)
     claim = "the optimizers of the ranks differ"
-    require_same(claim, values, "Every rank must make the same optimizer.")
-    remedy = f"All ranks go on with that of rank {MASTER_RANK}."
+    require_same(claim, values, "Every rank must create the same optimizer.")
+    remedy = f"All ranks continue with that of rank {MASTER_RANK}."
     require_same(claim, rates, remedy, is_error=False)
 
 

@@ -122,8 +122,8 @@ class TracedSteps:
             require_same(
                 f"`{self._name}` is not the same on all ranks",
                 traced.description(),
-                "All ranks must trace the same step. Does its Python code ask for the rank, go "
-                "through a set, or use numbers of `numpy` or `random`?",
+                "All ranks must trace the same step. Does its Python code ask for the rank, "
+                "iterate over a set, or draw numbers from `numpy` or `random`?",
             )
             by_handle = {id(variable.handle): variable for variable in traced.variables}
             used = [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]

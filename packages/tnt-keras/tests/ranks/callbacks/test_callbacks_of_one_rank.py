@@ -74,4 +74,4 @@ def test_callback_list_gets_what_a_list_gets(form: str, pool_of: Any) -> None:
 def test_own_class_of_callback_list_is_refused(pool_of: Any) -> None:
     for error in pool_of(2).run(callbacks_of_one_rank.own_class_of_list):
         assert "Own" in error
-        assert "give a list" in error
+        assert "pass a list" in error

@@ -183,7 +183,7 @@ def test_a_checkpoint_goes_into_a_folder_that_all_ranks_make(
 
 def test_a_callback_of_the_master_that_predicts_is_an_error_of_all(pool_of: Any) -> None:
     master, other = pool_of(2).run(callbacks_on_ranks.predicting_on_the_master)
-    assert master.startswith("Rank 0: `predict` needs all ranks, and Predict, which calls it,")
+    assert master.startswith("Rank 0: `predict` needs all ranks, but Predict, which calls it,")
     assert "rank 0: RuntimeError: " + master in other
 
 

@@ -25,7 +25,9 @@ def test_a_logger_of_the_master_saves_without_the_other_ranks(
     assert len(losses["val_loss"]) == 2
     assert names_in(tmp_path) == OF_THE_SCRIPT
     assert names_in(tmp_path / "rank_0") == OF_A_LOGGER
-    assert told.startswith("Rank 0: `predict` needs all ranks, and mlflow, which calls it, runs on")
+    assert told.startswith(
+        "Rank 0: `predict` needs all ranks, but mlflow, which calls it, runs only"
+    )
     assert nothing == []
     assert not any("logs every `fit`" in line for _, _, warnings in of_ranks for line in warnings)
 

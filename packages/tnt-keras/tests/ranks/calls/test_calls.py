@@ -108,7 +108,7 @@ def test_an_error_of_a_callback_begins_on_other_ranks_with_the_line_of_the_user(
     assert (failing["kind"], failing["text"]) == ("OSError", "no space")
     line = calls.line_of("fit that fails")
     assert other["kind"] == "RuntimeError"
-    assert other["text"].startswith(f"{line}: fit: Rank 1: a callback has raised an error"), other
+    assert other["text"].startswith(f"{line}: fit: Rank 1: a callback raised an error"), other
     assert other["text"].endswith("rank 0: OSError: no space [other-rank-failed]")
 
 

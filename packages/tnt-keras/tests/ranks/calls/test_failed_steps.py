@@ -32,7 +32,7 @@ def test_a_rank_whose_step_failed_alone_cannot_go_on_and_the_others_are_told(pre
     settings = {"env": ENVIRONMENT, "timeout_s": 200, "preloaded": preloaded}
     told, failed = run_ranks(failed_steps.fail_on_the_last_and_go_on, 2, 2.0, **settings)
     assert "fit from failed_steps.py" in failed
-    assert "has failed on this rank and not on all, so that others wait for it" in failed
+    assert "has failed on this rank but not on all, so others wait for it" in failed
     assert "InvalidArgumentError: assertion failed: [a target is too large]" in failed
     assert "'fit: after an error' from failed_steps.py:" in told
     assert " (InvalidArgumentError), of group 'world'" in told
@@ -69,5 +69,5 @@ def test_the_first_error_is_shown_when_the_script_saves_in_the_end(tmp_path: Pat
     assert [report.outcome for report in reports] == ["raised", "raised"]
     assert "(InvalidArgumentError)" in reports[0].error
     assert "save from failed_steps.py" not in reports[1].error
-    assert "has failed on this rank and not on all" in reports[1].error
+    assert "has failed on this rank but not on all" in reports[1].error
     assert "[a target is too large]" in reports[1].error

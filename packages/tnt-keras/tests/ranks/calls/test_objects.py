@@ -66,8 +66,8 @@ def test_an_object_that_cannot_be_loaded_is_an_error_of_all_ranks(pool_of: Any) 
     for of_broadcast, of_allgather, *rest in pool_of(2).run(
         objects.errors_of_sending, "unloadable", 0
     ):
-        assert "rank 1 cannot make the object of its pickle: ValueError" in of_broadcast
-        assert "rank 0 cannot make the object of its pickle: ValueError" in of_allgather
+        assert "rank 1 cannot unpickle the object: ValueError" in of_broadcast
+        assert "rank 0 cannot unpickle the object: ValueError" in of_allgather
         assert rest == ["goes on"] * 2
 
 

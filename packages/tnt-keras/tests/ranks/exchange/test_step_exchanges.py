@@ -139,8 +139,8 @@ def test_ranks_that_ask_for_different_things_are_told_what(
         pool_of(2).run(step_exchange_errors.ask_for_different_things, what)
     ):
         assert (
-            f"Rank {rank}: ranks do not exchange the same in train_step 1. As number 2 of "
-            f"it, rank 0 has {first}, rank 1 has {second}."
+            f"Rank {rank}: ranks do not exchange the same values in train_step 1. As "
+            f"number 2, rank 0 has {first}, rank 1 has {second}."
         ) in text
 
 

@@ -136,7 +136,7 @@ def train(distributed: bool, case: str) -> Any:
     predicted = model.predict(data(), verbose=0)
     more: dict[str, Any] = {}
     if distributed:
-        more["warnings"] = [text for text in texts if "row for each sample" in text]
+        more["warnings"] = [text for text in texts if "have one row per sample" in text]
         for name in ("train", "test", "predict"):
             steps = getattr(model, f"{name}_function").steps
             more[f"partitions of {name}"] = len(steps.partitions)

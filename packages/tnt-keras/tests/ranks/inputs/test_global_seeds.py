@@ -45,7 +45,7 @@ def test_a_dataset_that_takes_over_the_seed_of_its_rank_is_refused_with_the_caus
     pool_of: Any,
 ) -> None:
     for text in pool_of(2).run(global_seeds.error_of_dataset):
-        cause, description = text.split("before the dataset is made. ")
+        cause, description = text.split("before you create the dataset. ")
         assert "is 7 on rank 0 and 8 on rank 1" in cause
         assert "the dataset must be the same on all ranks" in description
         assert "`keras.utils.set_random_seed(seed + rank)`: set the same seed on all" in text

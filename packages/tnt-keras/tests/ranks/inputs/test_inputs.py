@@ -148,7 +148,7 @@ def test_equal_inputs_are_verified(kind: str, pool_of: Any) -> None:
             ["`validation_data[0]`: the arrays", "tnt_distribute_validation_dataset=False"],
         ),
         ("rank 0 and own data", ['tnt_read="rank 0"', "tnt_distribute_dataset=False"]),
-        ("other seed on rank 1", ["shuffle(20) with seed", "Build it alike"]),
+        ("other seed on rank 1", ["shuffle(20) with seed", "Build it in the same way"]),
         ("already shared", ["micro-batches", "tnt_distribute_dataset=False"]),
         ("shared twice", ["shard(2, 0)", "shard(2, 1)", "tnt_distribute_dataset=False"]),
     ],
@@ -197,7 +197,7 @@ def test_rank_without_data_does_not_make_others_wait(mistake: str, preloaded: An
     )
     assert kind in ("ValueError", "PeerLostError"), text
     assert other_kind == "ValueError", other_text
-    assert "Rank 1 has no more data, but ranks [0] go on" in other_text
+    assert "Rank 1 has no more data, but ranks [0] continue" in other_text
     assert kind != "ValueError" or "different numbers of steps" in text
 
 
@@ -244,15 +244,15 @@ def test_batches_that_differ_on_purpose_are_taken_as_they_are(pool_of: Any) -> N
 @cases(
     ("case", "words"),
     [
-        ("another learning rate", "All ranks go on with that of rank 0"),
+        ("another learning rate", "All ranks continue with that of rank 0"),
         ("random numbers", ""),
         ("own samples", "`verify_inputs` has no effect"),
         ("rows of a PyDataset", "compare only the order of the batches"),
-        ("generator", "the number of batches is not known"),
+        ("generator", "the number of batches is unknown"),
         ("nothing", ""),
     ],
     thorough=[
-        ("unknown length", "the number of batches is not known"),
+        ("unknown length", "the number of batches is unknown"),
     ],
 )
 def test_what_ranks_may_not_share_is_reported(case: str, words: str, pool_of: Any) -> None:

@@ -35,11 +35,11 @@ def test_no_samples_end_as_in_keras_for_any_model(model: str, pool_of: Any) -> N
 
 def test_one_rank_without_samples_is_an_error_on_all(pool_of: Any) -> None:
     without, others = pool_of(2).run(no_samples.one_rank_without)
-    assert "Rank 0 has no more data, but ranks [1] go on" in without
+    assert "Rank 0 has no more data, but ranks [1] continue" in without
     assert "Ranks without data: 0" in others
 
 
 def test_steps_of_arrays_without_rows_give_no_batch_size(pool_of: Any) -> None:
     [error] = pool_of(1).run(no_samples.steps_of_arrays)
     assert "`validation_data` has no samples" in error
-    assert "validation_steps=2 gives no batch size" in error
+    assert "validation_steps=2 determines no batch size" in error

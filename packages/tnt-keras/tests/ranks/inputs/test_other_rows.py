@@ -36,10 +36,10 @@ def test_texts_ragged_and_sparse_rows_are_predicted(pool_of: Any) -> None:
     ("mistake", "words"),
     [
         ("arrays", "same number of samples. Received: x: "),
-        ("PyDataset", "x[edges] has others than the targets"),
+        ("PyDataset", "x[edges] has a different number than the targets"),
         ("own", "let ranks share the batches of one dataset"),
     ],
-    thorough=[("generator", "x[edges] has others than the targets")],
+    thorough=[("generator", "x[edges] has a different number than the targets")],
 )
 def test_other_inputs_need_a_row_for_each_sample(mistake: str, words: str, preloaded: Any) -> None:
     for report in observe_ranks(

@@ -42,12 +42,12 @@ def test_files_that_all_ranks_write_of_plain_models_are_whole(
 
 def test_mistakes_in_calls_are_named(pool_of: Any) -> None:
     expected = {
-        "changed part": "Give it the elements as they are",
-        "other batches": "Give `train_step` the same arguments on all ranks",
+        "changed part": "Pass the elements as they are",
+        "other batches": "Pass `train_step` the same arguments on all ranks",
         "other scalars": "Ranks have read different data",
         "other constants": "rank 0 has quotient = False, and rank 1 has quotient = True",
-        "inside of a graph": "was called inside of a `tf.function`",
-        "loop inside of a graph": "`tnt.data.distribute(dataset)` is inside of a `tf.function`",
+        "inside of a graph": "was called inside a `tf.function`",
+        "loop inside of a graph": "`tnt.data.distribute(dataset)` is inside a `tf.function`",
         "dataset": "`tnt.data.distribute` takes a `tf.data.Dataset`",
     }
     for found in pool_of(2).run(loop_mistakes.mistakes):

@@ -69,6 +69,6 @@ def test_file_that_one_rank_writes_of_an_unfinished_update_is_warned_about(
 ) -> None:
     of_master, of_other = pool_of(2).run(accumulating.warnings_of_a_file_of_one_rank, tmp_path)
     warning, end = of_master
-    assert "in the middle of gradient accumulation by one rank alone" in warning
+    assert "during gradient accumulation by one rank only" in warning
     assert end == "end of epoch"
     assert of_other == []

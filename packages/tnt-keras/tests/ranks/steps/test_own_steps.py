@@ -37,12 +37,12 @@ def test_eager_steps_may_look_at_values(size: int, pool_of: Any) -> None:
 def test_fit_that_leaves_out_ours_is_named(pool_of: Any) -> None:
     for kind, text in pool_of(2).run(own_steps.error_of_fit_past_ours):
         assert kind == "RuntimeError"
-        assert "by `super().fit(...)`" in text
+        assert "call `super().fit(...)`" in text
 
 
 def test_loop_of_ones_own_is_named_at_its_first_step(pool_of: Any) -> None:
     for first, second, plain in pool_of(2).run(own_steps.own_loop):
-        assert "outside of a step of all ranks" in first
+        assert "outside a step of all ranks" in first
         assert "`@tnt.function`" in first
         assert second == first
         assert plain == ""

@@ -169,7 +169,7 @@ def test_the_check_tells_a_wrong_rule(preloaded: Any) -> None:
     )
     for report in reports:
         [error] = report.value
-        assert "a fault of Tarantella: result 0 (Tanh 'PartitionedCall/wrong'" in error
+        assert "a bug in Tarantella: result 0 (Tanh 'PartitionedCall/wrong'" in error
 
 
 def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:

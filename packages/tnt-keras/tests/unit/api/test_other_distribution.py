@@ -18,7 +18,7 @@ X, Y = np.zeros((4, 2), "float32"), np.zeros((4, 1), "float32")
 def test_an_active_strategy_is_refused() -> None:
     with (
         tf.distribute.MirroredStrategy(["cpu:0"]).scope(),
-        pytest.raises(RuntimeError, match=r"leave the strategy and its scope out"),
+        pytest.raises(RuntimeError, match=r"remove the strategy and its scope"),
     ):
         tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
 
@@ -52,7 +52,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 def test_a_call_in_the_scope_of_a_strategy_is_refused(name: str) -> None:
     model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
     model.compile("sgd", "mse")
-    text = rf"^`{name}` is called in the scope of a `tf.distribute.Strategy`.*leave the strategy"
+    text = rf"^`{name}` is called in the scope of a `tf.distribute.Strategy`.*remove the strategy"
     strategy = tf.distribute.MirroredStrategy(["cpu:0"])
     with strategy.scope(), pytest.raises(RuntimeError, match=text):
         CALLS[name](model)
@@ -62,7 +62,7 @@ def test_a_call_in_the_scope_of_a_strategy_is_refused(name: str) -> None:
 def test_a_step_function_in_the_scope_of_a_strategy_is_refused() -> None:
     step = tnt_keras.function(lambda x: x)
     strategy = tf.distribute.MirroredStrategy(["cpu:0"])
-    with strategy.scope(), pytest.raises(RuntimeError, match="leave the strategy and its scope"):
+    with strategy.scope(), pytest.raises(RuntimeError, match="remove the strategy and its scope"):
         step(tf.zeros(2))
 
 

@@ -32,7 +32,7 @@ def test_a_folder_with_the_name_of_a_file_is_kept_and_named(
     own.parent.mkdir()
     own.write_text("mine")
     save = model.save_weights if "weights" in name else model.save
-    with pytest.raises(IsADirectoryError, match=rf"A folder has the name.*{name}"):
+    with pytest.raises(IsADirectoryError, match=rf"a folder with the name.*{name}"):
         save(tmp_path / name)
     assert own.read_text() == "mine"
     assert [path.name for path in tmp_path.iterdir()] == [name]

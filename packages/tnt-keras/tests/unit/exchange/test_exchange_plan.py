@@ -43,7 +43,7 @@ def test_a_difference_names_both_values_and_lines(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(tnt_comm.MismatchError) as caught:
         _plan(SUM, ROWS).agree()
     assert (
-        "do not exchange the same in train_step 1. As number 2 of it, rank 0 has gather of string "
+        "do not exchange the same values in train_step 1. As number 2, rank 0 has gather of string "
         "for 'dense/Gather' in exchange 1 (end), rank 2 has sum of float32 (2) for 'dense/MatMul' "
         "(train.py:3) in exchange 1 (end)."
     ) in str(caught.value)
@@ -51,7 +51,7 @@ def test_a_difference_names_both_values_and_lines(monkeypatch: pytest.MonkeyPatc
 
 def test_what_only_one_rank_has_is_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     _of_ranks(monkeypatch, [SUM])
-    with pytest.raises(tnt_comm.MismatchError, match=r"number 2 of it.*rank 1 has nothing more"):
+    with pytest.raises(tnt_comm.MismatchError, match=r"number 2, .*rank 1 has nothing more"):
         _plan(SUM, ROWS).agree()
     _of_ranks(monkeypatch, [SUM])
     with pytest.raises(tnt_comm.MismatchError, match="rank 0 has nothing more, rank 1 has sum"):
@@ -66,7 +66,7 @@ def test_what_was_compared_is_counted_and_not_compared_again(
     compared.agree()
     compared.add("end", [ROWS])
     _of_ranks(monkeypatch, [SUM], number=2)
-    with pytest.raises(tnt_comm.MismatchError, match="As number 3 of it"):
+    with pytest.raises(tnt_comm.MismatchError, match="As number 3, rank"):
         compared.agree()
 
 

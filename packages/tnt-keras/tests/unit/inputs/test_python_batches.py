@@ -208,5 +208,5 @@ def test_rows_that_were_not_asked_for_are_refused() -> None:
             x, y = super().get_rows(index, rows)
             return np.append(x, x[:1]), y
 
-    with pytest.raises(ValueError, match=r"`get_rows` must make.*\[3, 2\] instead of 2"):
+    with pytest.raises(ValueError, match=r"`get_rows` must return.*\[3, 2\] instead of 2"):
         RankRowsPyDataset(Other(), False, 0, 2)[0]

@@ -94,7 +94,7 @@ def test_a_process_without_launcher_ends_itself_when_its_time_is_over(number: in
     program = f"requests.listen()\nsend({number:d})\ntime.sleep(50)"
     done = run(program, TNT_GRACE_S="0.2")
     assert done.returncode == 128 + number
-    assert f"{signal.Signals(number).name} has come 0.2 s ago (TNT_GRACE_S)" in done.stderr
+    assert f"{signal.Signals(number).name} came 0.2 s ago (TNT_GRACE_S)" in done.stderr
 
 
 SIGNAL_AT_THE_END = """

@@ -130,7 +130,7 @@ def test_what_a_killed_run_has_half_written_is_removed(tmp_path: pathlib.Path) -
 
 def test_a_damaged_backup_is_an_error(tmp_path: pathlib.Path) -> None:
     (tmp_path / LATEST).write_bytes(b"half")
-    with pytest.raises(ValueError, match=r"damaged.*Remove the folder to begin anew"):
+    with pytest.raises(ValueError, match=r"damaged.*Remove the folder to start from"):
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path))
 
 
@@ -149,7 +149,7 @@ def test_a_damaged_backup_falls_back_to_the_one_before(
 
 def test_a_backup_of_plain_keras_is_an_error(tmp_path: pathlib.Path) -> None:
     (tmp_path / "latest.weights.h5").write_bytes(b"")
-    with pytest.raises(ValueError, match="one of plain Keras"):
+    with pytest.raises(ValueError, match="written by plain Keras"):
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path))
 
 
@@ -239,7 +239,7 @@ def test_a_backup_of_a_later_fit_is_an_error(tmp_path: pathlib.Path) -> None:
     model = _model()
     model.fit(X, Y, verbose=0)
     _interrupt(model, keras.callbacks.BackupAndRestore(tmp_path, 1), 2)
-    with pytest.raises(ValueError, match=r"is of call number 2 of `fit`.*this is call number 1"):
+    with pytest.raises(ValueError, match=r"is from call number 2 of `fit`.*this is call number 1"):
         _fit(_model(), keras.callbacks.BackupAndRestore(tmp_path, 1))
 
 

@@ -70,7 +70,7 @@ def test_a_wrong_rule_is_an_error_with_value_operation_and_line(
 
     compare(step)
     of_result, of_weight = faults(caplog)
-    assert "fault of Tarantella: result 1 (Tanh 'wrong', " in of_result
+    assert "bug in Tarantella: result 1 (Tanh 'wrong', " in of_result
     assert "test_check_of_steps.py:" in of_result
     assert "'weight:0' (Tanh 'wrong', " in of_weight
     np.testing.assert_array_equal(weight, [1.0, 2.0, 3.0])

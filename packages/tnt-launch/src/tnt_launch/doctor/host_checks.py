@@ -67,7 +67,9 @@ def check_python(facts: Mapping[str, Any]) -> Finding:
     if is_allowed(version, required):
         return Finding("ok", "Python", text)
     text = f"{text}; supported is {required}"
-    remedy = "Make an environment with a Python of these versions, and install tarantella into it."
+    remedy = (
+        "Create an environment with one of these Python versions, and install tarantella into it."
+    )
     return Finding("problem", "Python", text, remedy)
 
 
@@ -87,7 +89,7 @@ def check_packages(facts: Mapping[str, Any]) -> Finding:
     ]
     if unfit:
         text = "; ".join(unfit)
-        remedy = "Install all packages of tarantella anew, from one release."
+        remedy = "Reinstall all packages of tarantella from one release."
         return Finding("problem", "packages", text, remedy)
     return Finding("ok", "packages", ", ".join(f"{part} {installed[part]}" for part in PARTS))
 
@@ -140,7 +142,7 @@ def check_cores(facts: Mapping[str, Any], num_ranks: int) -> Iterator[Finding]:
     cpus, cores = counted(facts["cpus"], "CPU"), counted(facts["cores"], "core")
     text = f"{cpus} on {cores}, {counted(facts['nodes'], 'NUMA node')}"
     if usable < facts["cpus"]:
-        text += f", but the time of {counted(usable, 'CPU')} alone (quota of the container)"
+        text += f", but the time of only {counted(usable, 'CPU')} (quota of the container)"
     if min(usable, facts["cores"]) < num_ranks:
         few = f"{text}, for {counted(num_ranks, 'rank')}"
         yield Finding("note", "cores", few, "Ranks that share a core are slow: give a smaller -n.")
@@ -171,7 +173,7 @@ def check_gpus(
     if tensorflow is not None and tensorflow["gpus"] < gpus:
         seen = f"{counted(gpus, 'GPU')} found, of which TensorFlow sees {tensorflow['gpus']}"
         if not tensorflow["is_built_for_gpus"]:
-            text = f"{seen}: it was built for CPUs alone"
+            text = f"{seen}: it was built only for CPUs"
             remedy = "Install the package tensorflow instead of tensorflow-cpu, or give --no-gpu."
             return Finding("problem", "GPUs", text, remedy)
         remedy = (
@@ -183,7 +185,7 @@ def check_gpus(
         text = f"{counted(gpus, 'GPU')} for {counted(num_ranks, 'rank')}: all ranks run on CPUs"
         remedy = f"Give -n {gpus} for a rank on each GPU."
         return Finding("note", "GPUs", text, remedy)
-    return Finding("ok", "GPUs", f"{counted(gpus, 'GPU')}, each for a rank of its own")
+    return Finding("ok", "GPUs", f"{counted(gpus, 'GPU')}, one for each rank")
 
 
 def check_shared_memory(facts: Mapping[str, Any]) -> Finding:
@@ -191,7 +193,7 @@ def check_shared_memory(facts: Mapping[str, Any]) -> Finding:
     check = "shared memory"
     if "why" in facts:
         text = f"/dev/shm cannot be used: {facts['why']}"
-        remedy = "Mount a tmpfs at /dev/shm that everybody may write to, and that is not full."
+        remedy = "Mount a tmpfs at /dev/shm that all users can write to and that is not full."
         return Finding("problem", check, text, remedy)
     free, total = facts["free"], facts["total"]
     text = f"{bytes_text(free)} of {bytes_text(total)} free in /dev/shm"
@@ -199,8 +201,8 @@ def check_shared_memory(facts: Mapping[str, Any]) -> Finding:
         return Finding("ok", check, text)
     status: Status = "problem" if free < _LITTLE_MEMORY else "note"
     remedy = (
-        "Remove what is left there of jobs that have ended, or give more: `mount -o "
-        "remount,size=2G /dev/shm`; a container `docker run --shm-size=2g`."
+        "Remove what ended jobs have left there, or make it larger: `mount -o remount,size=2G "
+        "/dev/shm`; for a container `docker run --shm-size=2g`."
     )
     return Finding(status, check, text, remedy)
 
@@ -231,8 +233,8 @@ def check_limits(
 
 def _raise_limit(status: Status, text: str, letter: str, least: int | str) -> Finding:
     remedy = (
-        f"Raise it with `ulimit -{letter} {least}`; the most that is allowed stands in "
-        f"/etc/security/limits.conf."
+        f"Raise it with `ulimit -{letter} {least}`; the maximum is set in "
+        "/etc/security/limits.conf."
     )
     return Finding(status, "limits", text, remedy)
 
@@ -314,11 +316,11 @@ _Values = Mapping[str, Any]
 
 _ENGINE = "engine "
 _REMEDIES = {
-    "TensorFlow": "Install it anew with `pip install --force-reinstall tensorflow` ; "
-    "an illegal instruction (SIGILL) means that it was built for newer processors.",
-    "Keras": "Install it anew with `pip install --force-reinstall keras`.",
-    "operations": "Install tnt-comm and tnt-keras anew, from one release, and a TensorFlow that it "
-    "supports.",
+    "TensorFlow": "Reinstall it with `pip install --force-reinstall tensorflow`; an illegal "
+    "instruction (SIGILL) means that it was built for newer processors.",
+    "Keras": "Reinstall it with `pip install --force-reinstall keras`.",
+    "operations": "Reinstall tnt-comm and tnt-keras from one release, and a TensorFlow that they "
+    "support.",
     "hardware": "Correct the variable or the driver that the message names.",
 }
 

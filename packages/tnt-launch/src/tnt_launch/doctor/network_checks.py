@@ -34,7 +34,7 @@ def check_reached(
     if clock_s is not None and abs(clock_s) > _LARGE_DIFFERENCE_S:
         text = ", ".join(parts)
         remedy = (
-            "Times in logs and of files disagree: let the clocks of all hosts be set by NTP "
+            "Times in logs and of files disagree: synchronise the clocks of all hosts with NTP "
             "(`chronyc tracking`, `timedatectl`)."
         )
         return Finding("note", name, text, remedy)
@@ -44,8 +44,8 @@ def check_reached(
 def check_unreached(name: str, why: str) -> Finding:
     """Say that a host cannot take part. Pure."""
     remedy = (
-        f"Try `ssh {name} true`, which must end without a question, and install the same version "
-        f"of tarantella there, at the same path."
+        f"Try `ssh {name} true`, which must end without a prompt, and install the same version of "
+        "tarantella there, at the same path."
     )
     return Finding("problem", name, why, remedy)
 
@@ -85,7 +85,7 @@ def check_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -
     text = f"{text}; others have {rate_text(fastest)}"
     remedy = (
         "One slow link slows all down: check the cable, the switch and the interface of these "
-        "hosts, or leave one out."
+        "hosts, or leave one host out."
     )
     return Finding("note", "network", text, remedy)
 
@@ -93,8 +93,8 @@ def check_link(names: Sequence[str], facts: Mapping[str, Any], fastest: float) -
 def check_unmeasured(why: str) -> Finding:
     """Say that the hosts cannot talk. Pure."""
     remedy = (
-        "See that the hosts reach each other at the addresses above and that no firewall is "
-        "between them, name another network with --interface, and have the same GPI-2 or UCX on "
-        "all."
+        "Check that the hosts reach each other at the addresses above, without a firewall in "
+        "between; or name another network with --interface. Install the same GPI-2 or UCX on all "
+        "hosts."
     )
     return Finding("problem", "network", why, remedy)

@@ -52,8 +52,8 @@ class CallFolder:
         except Exception as error:
             raise TypeError(
                 f"{name_of(call.function)} cannot be sent to the ranks, since something that it "
-                f"uses cannot be pickled: {error}. Create it inside of the function: data sets, "
-                f"open files, locks and the like belong to one process."
+                f"uses cannot be pickled: {error}. Create it inside the function: data sets, open "
+                "files, locks and the like belong to one process."
             ) from error
 
     def read_call(self) -> Call:

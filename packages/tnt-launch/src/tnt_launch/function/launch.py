@@ -154,7 +154,8 @@ def _result(rank: int, folder: CallFolder) -> Any:
         return folder.read_result(rank)
     except FileNotFoundError:
         raise RankFailedError(
-            f"rank {rank} ended with exit code 0 before the function had returned, as by os._exit."
+            f"rank {rank} ended with exit code 0 before the function had returned, for example by "
+            "os._exit."
         ) from None
     except Exception as error:
         raise RankFailedError(

@@ -67,7 +67,7 @@ class AllocatedCluster(DialInCluster):
         self._stop_listening()
         for node in missing:
             said = self._children.said_of(node)
-            self._errors[node] = f"no agent has come from it within {CONNECT_S:g} s{said}"
+            self._errors[node] = f"no agent has connected from it within {CONNECT_S:g} s{said}"
         return _REPORT_S
 
     def _start_agents(self, nodes: Sequence[int]) -> None:
@@ -114,7 +114,7 @@ class AllocatedCluster(DialInCluster):
     def _why_not(self, node: int, frame: Frame) -> str:
         name = frame.fields["host"]
         if node < 0 or node == self.here:
-            return f"{name} is none of the hosts of the job that need an agent"
+            return f"{name} is not a host of the job that needs an agent"
         if node in self._come:
             return f"{name} has two agents"
         return version_difference("it", frame.fields["version"], "the launcher")

@@ -37,8 +37,8 @@ def user_secret(settings: Settings) -> str:
         return _read(path)
     except OSError as error:
         raise LaunchError(
-            f"there is no secret for the hosts of the job: {path}: {error.strerror}. Set "
-            f"TNT_JOB_SECRET to the same 16 or more random characters on all hosts."
+            f"the secret of the job cannot be used: {path}: {error.strerror}. Set TNT_JOB_SECRET "
+            "to the same 16 or more random characters on all hosts."
         ) from error
 
 
@@ -68,8 +68,8 @@ def _read(path: Path) -> str:
         is_alone = stat.S_IMODE(status.st_mode) & 0o077 == 0
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or not is_alone:
             raise LaunchError(
-                f"the secret in {path} is not trusted, since others may read or write it. Run: "
-                f"chmod 600 {path}"
+                f"the secret in {path} is not trusted, since other users can read or write it. "
+                f"Run: chmod 600 {path}"
             )
         text = file.read(4096).strip()
     if len(text) < 16:

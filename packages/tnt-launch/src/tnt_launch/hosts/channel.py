@@ -92,7 +92,7 @@ class FrameReader:
         noise, found, rest = bytes(self._data).partition(PREAMBLE)
         if not found:
             if len(noise) > MAX_NOISE:
-                raise FrameError("what comes through the connection is not from tarantella")
+                raise FrameError("the data on the connection is not from tarantella")
             self.noise = noise
             return False
         self.noise, self._data, self._has_begun = noise, bytearray(rest), True
@@ -112,7 +112,7 @@ class FrameReader:
         data, proof = bytes(self._data[:end]), bytes(self._data[end : end + proof_size])
         del self._data[: end + proof_size]
         if self.authenticator is not None and not self.authenticator.verify(data, proof):
-            raise FrameError("a message is not from who it should be from")
+            raise FrameError("a message is not from the expected sender")
         return _decode(data[_SIZES.size : body_at], data[body_at:])
 
 
@@ -212,7 +212,7 @@ class Channel:
         self._ticked_at = now
         is_missed = self._is_reading and self._has_begun and not self._is_other_stopped
         if is_missed and now - self._heard_at > SILENCE_S:
-            self._end(f"nothing was heard of it for {SILENCE_S:g} s")
+            self._end(f"nothing was heard from it for {SILENCE_S:g} s")
             return None
         if now >= self._beat_at:
             self._beat_at = now + BEAT_S

@@ -249,8 +249,8 @@ def failure_text(exit_code: int | None, errors: str, interpreter: str, way: str)
         return f"{last or 'no message'} (exit code {exit_code})"
     if exit_code == _SSH_FAILED:
         told = last or f"{way.split()[0]} failed without a message"
-        return f"{told} (`{way}` must work without a question)"
+        return f"{told} (`{way}` must work without a prompt)"
     return (
-        f"it has ended too early: {last or 'no message'} (exit code {exit_code}). `{way}` must "
-        "work, without output and without a terminal (RequestTTY, -t)"
+        f"it ended too early: {last or 'no message'} (exit code {exit_code}). `{way}` must work, "
+        "without output and without a terminal (RequestTTY, -t)"
     )

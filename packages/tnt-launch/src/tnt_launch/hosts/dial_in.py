@@ -96,7 +96,7 @@ class DialInCluster(Cluster):
         connection.handshake = Server(connection.channel, self.secret.encode(), refuse)
         self._pending.append(connection)
         if len(self._pending) > self._max_pending:
-            self._refuse(self._pending[0], "too many connections say nothing")
+            self._refuse(self._pending[0], "too many connections are silent")
 
     def _hear(self, connection: _Connection, frame: Frame) -> None:
         if connection.is_authenticated:
@@ -107,7 +107,7 @@ class DialInCluster(Cluster):
 
     def _let_in(self, connection: _Connection, frame: Frame) -> None:
         node = self._node_of(frame)
-        why = "it does not join" if frame.kind != "join" else self._why_not(node, frame)
+        why = "it did not ask to join" if frame.kind != "join" else self._why_not(node, frame)
         if why:
             connection.channel.send(Frame("leave", frame.node, {"exit_code": 2, "why": why}))
             connection.channel.flush(1.0)

@@ -69,8 +69,9 @@ def join_job(spec: LaunchSpec, settings: Settings, rendezvous: Rendezvous, secre
     at = f"node 0 at {rendezvous.host}:{rendezvous.port}"
     if not agent.is_authenticated:
         raise LaunchError(
-            f"{at} has another secret, or is none of tarantella ({agent.why}). Without a home that "
-            f"the hosts share, set TNT_JOB_SECRET to the same on all of them."
+            f"{at} uses a different secret, or is not a Tarantella launcher ({agent.why}). If the "
+            "hosts do not share a home directory, set TNT_JOB_SECRET to the same value on all of "
+            "them."
         )
     if agent.exit_code == 2:
         raise LaunchError(f"{at}: {agent.why}")
@@ -91,8 +92,8 @@ def _connect(rendezvous: Rendezvous, limit_s: float) -> socket.socket:
         where = f"node 0 at {rendezvous.host}:{rendezvous.port}"
         if time.monotonic() > end:
             raise LaunchError(
-                f"{where} did not answer within {limit_s:g} s: {reason}. Is it started, with the "
-                f"same --rendezvous?"
+                f"{where} did not answer within {limit_s:g} s: {reason}. Has it been started, "
+                "with the same --rendezvous?"
             )
         if not is_told:
             LOGGER.info("waiting for %s: %s", where, reason)

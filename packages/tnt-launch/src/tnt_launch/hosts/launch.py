@@ -57,9 +57,9 @@ def _on_hosts_that_answer(spec: LaunchSpec, settings: Settings) -> LaunchSpec:
     lost = {host.name: why for host, why in outcomes.items() if isinstance(why, str)}
     texts = "; ".join(f"host {name}: {why}" for name, why in lost.items())
     if lost and spec.min_ranks is None:
-        raise LaunchError(f"{texts}. With --min-ranks M the job goes on without them.")
+        raise LaunchError(f"{texts}. With --min-ranks M the job continues without them.")
     if lost:
-        say(f"going on without {texts}")
+        say(f"continuing without {texts}")
     return replace(spec, hosts=tuple(host for host in spec.hosts if host.name not in lost))
 
 
@@ -81,7 +81,7 @@ def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
 
 
 def _leave(cluster: RendezvousCluster, exit_code: int) -> None:
-    cluster.leave(exit_code, "the job has failed, see there" if exit_code else "")
+    cluster.leave(exit_code, "the job has failed; see its output" if exit_code else "")
 
 
 def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:

@@ -26,7 +26,7 @@ TELL_S = 30.0  # time after which the user is told who has not come
 _REPORT_S = 60.0
 _ADVICE = (
     "Start one launcher for each --node-rank, with the same --nnodes, --rendezvous and secret; "
-    "look at their output and at firewalls."
+    "check their output and firewalls."
 )
 
 
@@ -141,9 +141,9 @@ class RendezvousCluster(DialInCluster):
                 f"{self._rendezvous.num_nodes}"
             )
         if not 0 < node < self._rendezvous.num_nodes:
-            return f"--node-rank {node} is none of --nnodes {self._rendezvous.num_nodes}"
+            return f"--node-rank {node} is not below --nnodes {self._rendezvous.num_nodes}"
         if tuple(fields["program"]) != self._spec.program:
-            return f"node {node} is to run {fields['program']}, node 0 {self._spec.program}"
+            return f"node {node} runs {fields['program']}, but node 0 runs {self._spec.program}"
         if node in self._come:
-            return f"--node-rank {node} has been given to two launchers"
+            return f"--node-rank {node} was given to two launchers"
         return ""

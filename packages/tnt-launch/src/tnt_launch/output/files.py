@@ -73,7 +73,7 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LaunchError(
-                f"--output-dir: {folder} is that of a job that runs. Name another folder."
+                f"--output-dir: {folder} belongs to a running job. Name another folder."
             ) from None
         except OSError:
             pass  # not every file system has locks
@@ -91,7 +91,7 @@ class OutputFiles(contextlib.AbstractContextManager["OutputFiles"]):
         found = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
             raise LaunchError(
-                f"--output-dir: {name} is there already, and is not a file of yours. Name another "
+                f"--output-dir: {name} already exists, and is not your own file. Name another "
                 "folder."
             )
         os.unlink(name, dir_fd=self._fd)

@@ -88,6 +88,6 @@ def open_terminal() -> TerminalCopy:
         return TerminalCopy()
     except OSError as error:
         raise LaunchError(
-            f"--output-dir needs a pseudo-terminal for rank 0, and there is none: {error}. "
+            f"--output-dir needs a pseudo-terminal for rank 0, but none is available: {error}. "
             "Redirect stdout, or leave the option out."
         ) from error

@@ -32,7 +32,7 @@ def address_on(
             if one.is_loopback and not allows_loopback:
                 raise LaunchError(
                     f"--interface {interface}: only the host itself reaches {one.address}. Name an "
-                    f"interface, address or network by which host {name} is reached from others."
+                    f"interface, address or network by which other hosts reach {name}."
                 )
             return one.address
     has = ", ".join(f"{one.interface} {one.address}" for one in own if not one.is_loopback)

@@ -147,8 +147,8 @@ def _slurm_hosts(source: _Source) -> list[HostSlots]:
     environment = source.environment
     if "SLURM_HET_SIZE" in environment:
         raise LaunchError(
-            "the components of a heterogeneous SLURM job (SLURM_HET_SIZE) cannot be hosts of one "
-            "job here. Ask for one component, or name the hosts with -H."
+            "the components of a heterogeneous SLURM job (SLURM_HET_SIZE) cannot be used as hosts "
+            "of one job. Ask for one component, or name the hosts with -H."
         )
     names = split_host_list(source.text)
     if not names:

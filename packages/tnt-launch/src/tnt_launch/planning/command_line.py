@@ -37,9 +37,9 @@ def parse_export(item: str, environment: Mapping[str, str]) -> tuple[str, str]:
         return name, value
     if name not in environment:
         raise LaunchError(
-            f"-x needs KEY=VALUE, or the NAME of a variable that is set here, several separated by "
-            f"spaces, values with spaces in quotes. Received: {item!r}. If that is the script, "
-            f"write -- before it."
+            "-x needs KEY=VALUE, or the NAME of a variable that is set here; separate several by "
+            f"spaces, and quote values that contain spaces. Received: {item!r}. If that is the "
+            "script, write -- before it."
         )
     return name, environment[name]
 
@@ -88,17 +88,17 @@ def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
         options.program = [*options.program[1:], *arguments[position:]]
         return options
     if has_separator and options.program:
-        parser.error(f"the script comes behind --, but {options.program[0]!r} stands before it")
+        parser.error(f"the script belongs after --, but {options.program[0]!r} comes before it")
     if not has_separator:
         dashed = [word for word in options.program[1:] if word.startswith("-") and word != "-"]
         if dashed:
             parser.error(
-                f"{dashed[0]!r} stands behind the script. If it belongs to the script, write -- "
+                f"{dashed[0]!r} comes after the script. If it belongs to the script, write -- "
                 f"before the script: tarantella [options] -- {shlex.join(options.program)}"
             )
     options.program += arguments[position + 1 :]
     if options.force and not options.cleanup:
-        parser.error("--force belongs to --cleanup")
+        parser.error("--force needs --cleanup")
     if not options.program and not options.version and not options.cleanup:
         parser.error("no script given")
     return options
@@ -194,7 +194,7 @@ def _rendezvous(options: argparse.Namespace) -> Rendezvous | None:
         return None
     if None in given:
         raise LaunchError(
-            "--nnodes, --node-rank and --rendezvous belong together, such as --nnodes 2 "
+            "--nnodes, --node-rank and --rendezvous must be given together, such as --nnodes 2 "
             "--node-rank 0 --rendezvous alpha:29400."
         )
     host, _, port = options.rendezvous.rpartition(":")

@@ -159,7 +159,7 @@ def _parse_item(item: str, where: str) -> Iterator[HostSlots]:
     name, slots = (item, None) if found is None else (found["name"], int(found["slots"]))
     names = _expand(name)
     if not names:
-        raise LaunchError(f"{where} is malformed: {item!r} is none of {_FORMS}.")
+        raise LaunchError(f"{where} is malformed: {item!r} is not one of {_FORMS}.")
     if slots is not None:
         _check_slots(slots, f"{where}: the slots of {name!r}")
     for host in names:

@@ -25,7 +25,7 @@ examples:
   tarantella measure -H node01,node02 -n 4          measure what communication costs there
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
-2 if the job could not be started, 75 if a scheduler's signal ended a training that can go on.
+2 if the job could not be started, 75 if a scheduler's signal ended a training that can continue.
 """
 
 
@@ -89,10 +89,11 @@ def make_doctor_parser() -> Parser:
     parser = Parser(
         prog="tarantella doctor",
         description="Check this host, or the hosts of a job and the network between them: a line "
-        "for each check, and what to do about each problem. The exit code is 1 if there is one.",
+        "for each check, and what to do about each problem. The exit code is 1 if "
+        "there is a problem.",
     )
     _add_number_of_ranks(
-        parser, "ranks that a job is to have on each host; tests run with as many (default: 2)"
+        parser, "ranks that a job will have on each host; the checks use as many (default: 2)"
     )
     _add_named_hosts(parser)
     _add_variable(parser, INTERFACE)
@@ -115,7 +116,7 @@ def make_measure_parser() -> Parser:
 
 def _add_rank_options(group: argparse._ArgumentGroup) -> None:
     _add_number_of_ranks(group)
-    text = "ranks in all, divided evenly among the hosts"
+    text = "total number of ranks, divided evenly among the hosts"
     group.add_argument("-np", dest="num_ranks", metavar="N", type=_number, help=text)
     # Names of horovodrun and accelerate.
     names = ("--np", "--num-proc", "--num-processes", "--num_processes")
@@ -153,9 +154,9 @@ def _add_number_of_ranks(
 
 def _add_host_options(group: argparse._ArgumentGroup) -> None:
     _add_named_hosts(group)
-    text = "the first N of the hosts that are named, or that a scheduler has given to its job"
+    text = "use only the first N of the hosts that are named, or that a scheduler has allocated"
     group.add_argument("-N", dest="num_hosts", metavar="N", type=_number, help=text)
-    text = "number of hosts, on each of which tarantella is started by hand, without ssh"
+    text = "number of hosts; tarantella is started by hand on each, without ssh"
     group.add_argument("--nnodes", dest="num_nodes", metavar="N", type=_number, help=text)
     text = "with --nnodes: number of this host, from 0; node 0 shows the output"
     group.add_argument("--node-rank", metavar="K", type=_number, help=text)
@@ -169,28 +170,28 @@ def _add_named_hosts(group: argparse._ActionsContainer) -> None:
     """Add the options that say which hosts there are, and how they are reached."""
     text = (
         "file with a host on each line, with slots=N or :N for at most N ranks (default: those "
-        "that a scheduler has given to its job, or this host)"
+        "that a scheduler has allocated, or this host)"
     )
     group.add_argument("--hostfile", metavar="PATH", help=text)
     text = "hosts instead of a file; may be repeated"
     group.add_argument(
         "-H", "--host", dest="host_lists", metavar="a:2,b:2", action="append", default=[], help=text
     )
-    text = "command that runs a command on a host, may hold options (default: ssh)"
+    text = "command that runs a command on a host, may contain options (default: ssh)"
     group.add_argument("--ssh", metavar="COMMAND", help=text)
 
 
 def _add_binding_options(group: argparse._ArgumentGroup) -> None:
     text = (
-        "keep each rank on cores of its own, or on those of a NUMA node or socket "
-        "(default: numa for CPU ranks that divide evenly among several nodes, else none)"
+        "keep each rank on its own cores, or on those of a NUMA node or socket (default: numa for "
+        "CPU ranks that divide evenly among several nodes, otherwise none)"
     )
     group.add_argument("--bind-to", **_one_of(BINDINGS), help=text)
-    text = "keep each rank on the cores of a NUMA node of its own, by numactl"
+    text = "keep each rank on the cores of its own NUMA node, with numactl"
     group.add_argument("--pin-to-socket", action="store_true", help=text)
-    text = "give each rank the memory of that node alone, by numactl"
+    text = "give each rank only the memory of that node, with numactl"
     group.add_argument("--pin-memory-to-socket", action="store_true", help=text)
-    text = "one line for each rank: host, cores, threads, GPU"
+    text = "show a line for each rank: host, cores, threads, GPU"
     group.add_argument("--report-bindings", action="store_true", help=text)
 
 
@@ -213,7 +214,7 @@ def _add_variable(group: argparse._ActionsContainer, variable: Variable[Any, Any
 
 def _add_output_folder(group: argparse._ArgumentGroup) -> None:
     text = (
-        "write all output of every rank into files of DIR as well: rank-0.stdout.log, "
+        "also write all output of every rank to files in DIR: rank-0.stdout.log, "
         "rank-0.stderr.log and so on"
     )
     group.add_argument("--output-dir", metavar="DIR", help=text)
@@ -232,7 +233,7 @@ def _add_environment_options(group: argparse._ArgumentGroup) -> None:
         "--env-file", dest="env_files", metavar="PATH", action="append", default=[], help=text
     )
     text = (
-        "command that runs SCRIPT, may hold options; empty: SCRIPT is the program itself "
+        "command that runs SCRIPT, may contain options; empty: SCRIPT is the program itself "
         "(default: the Python of tarantella)"
     )
     group.add_argument("--python-interpreter", metavar="COMMAND", help=text)
@@ -242,7 +243,7 @@ def _add_restart_options(group: argparse._ArgumentGroup) -> None:
     text = "after a failure start all ranks again, at most K times (default: 0)"
     group.add_argument("--max-restarts", metavar="K", type=_number, default=0, help=text)
     text = (
-        "with --max-restarts: go on without hosts that do not answer any more, as long as M ranks "
+        "with --max-restarts: continue without hosts that no longer answer, as long as M ranks "
         "are left (default: all)"
     )
     group.add_argument("--min-ranks", metavar="M", type=_number, help=text)
@@ -257,11 +258,11 @@ def _add_other_options(group: argparse._ArgumentGroup) -> None:
     text = "print the processes as shell commands, run nothing"
     group.add_argument("--dry-run", action="store_true", help=text)
     text = (
-        "run nothing: end what is left on this host of your jobs whose launchers are gone, "
-        "with SCRIPT only of its jobs; with --dry-run: only show it"
+        "run nothing, but end what is left on this host of your jobs whose launchers are gone "
+        "(with SCRIPT: only of its jobs; with --dry-run: only show it)"
     )
     group.add_argument("--cleanup", action="store_true", help=text)
-    text = "with --cleanup: kill at once, ask nothing"
+    text = "with --cleanup: kill at once, without asking"
     group.add_argument("--force", action="store_true", help=text)
     group.add_argument("--version", action="store_true", help="print version, path and licence")
 

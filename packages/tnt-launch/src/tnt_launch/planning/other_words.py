@@ -41,7 +41,7 @@ _WORDS = {
     "--output-on-all-devices": "--tag-output --label -l -prepend-rank --local-ranks-filter",
     "--output-dir DIR": "--log-dir --output-filename --output --enable-each-rank-log",
     "cd DIR before the command": "--wdir -wdir --chdir -D",
-    "it behind sbatch or salloc, which give the job its hosts": "--partition --account -A --time "
+    "it after sbatch or salloc, which give the job its hosts": "--partition --account -A --time "
     "--gres --gpus --gpus-per-node --gpus-per-task --mem --qos --job-name -J --exclusive",
     "the options that the file has": "--config-file -configfile",
     "--fusion-threshold KB": "--fusion-threshold-mb",
@@ -53,7 +53,7 @@ _WORDS = {
 # Why a word can be left out, and words of which that is true.
 _NEEDLESS = {
     "every step gives the serial result": "--probe",
-    "tarantella does without": "--rdzv-backend --rdzv-id --rdzv-conf --standalone --tee "
+    "tarantella does not need it": "--rdzv-backend --rdzv-id --rdzv-conf --standalone --tee "
     "--redirects --monitor-interval --start-method --role --mpi --gloo --mca -mca --pmixmca "
     "--oversubscribe --allow-run-as-root -genvall -envall --multi-gpu --same-network "
     "--dynamo-backend --kill-on-bad-exit -K --unbuffered -u --launcher --force-multi "

@@ -91,9 +91,9 @@ def _refuse_several_launchers(environment: Environment) -> None:
         count = environment.get(variable, "")
         if environment.keys() >= {*marks} and count.isdecimal() and int(count) > 1:
             raise LaunchError(
-                f"{starter} has started {count} launchers ({variable}), each of which would start "
-                f"a job of its own. Let it start the ranks: python SCRIPT; or start one launcher "
-                f"without it: tarantella [options] -- SCRIPT."
+                f"{starter} has started {count} launchers ({variable}), and each would start its "
+                "own job. Let it start the ranks: python SCRIPT; or start one launcher without "
+                "it: tarantella [options] -- SCRIPT."
             )
 
 
@@ -107,15 +107,15 @@ def _met_by_srun(spec: LaunchSpec, environment: Environment) -> LaunchSpec:
     if len(tasks) != len(hosts) or not node.isdecimal() or int(node) >= len(hosts):
         raise LaunchError(
             "srun has started this launcher, but SLURM_STEP_NODELIST, SLURM_STEP_TASKS_PER_NODE "
-            "and SLURM_NODEID do not say on which hosts. Give --nnodes, --node-rank and "
-            "--rendezvous."
+            "and SLURM_NODEID do not say on which hosts it has started others. Give --nnodes, "
+            "--node-rank and --rendezvous."
         )
     if set(tasks) != {1} or spec.hosts:
         raise LaunchError(
-            f"srun has started {sum(tasks)} launchers on {len(hosts)} hosts, each of which would "
-            f"start a job of its own. Let it start the ranks: srun [options] python SCRIPT; or one "
-            f"launcher on each host: srun --ntasks-per-node=1 tarantella -n N -- SCRIPT; or start "
-            f"one launcher without it: tarantella [options] -- SCRIPT."
+            f"srun has started {sum(tasks)} launchers on {len(hosts)} hosts, and each would start "
+            "its own job. Let it start the ranks: srun [options] python SCRIPT; or one launcher "
+            "on each host: srun --ntasks-per-node=1 tarantella -n N -- SCRIPT; or start one "
+            "launcher without it: tarantella [options] -- SCRIPT."
         )
     # Another step, or the same one after a requeue, must not meet this one.
     names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT")
@@ -136,8 +136,8 @@ def _with_hosts(spec: LaunchSpec) -> LaunchSpec:
     known = max(len(spec.hosts), 1)
     if spec.rendezvous is not None or not 1 <= spec.num_hosts <= known:
         raise LaunchError(
-            f"-N {spec.num_hosts} asks for that many of the hosts that the scheduler has given or "
-            f"-H names: {'none' if spec.rendezvous is not None else known}."
+            f"-N {spec.num_hosts} needs that many of the hosts that the scheduler has allocated "
+            f"or -H names: {'none' if spec.rendezvous is not None else known}."
         )
     return replace(spec, hosts=spec.hosts[: spec.num_hosts])
 

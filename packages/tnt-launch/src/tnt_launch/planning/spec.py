@@ -128,8 +128,7 @@ def _check_export(name: str, value: str) -> None:
         )
     if name in JOB_VARIABLES:
         raise LaunchError(
-            f"{name} cannot be set (-x, --env-file): the launcher gives it a value of its own in "
-            f"every rank."
+            f"{name} cannot be set (-x, --env-file): the launcher sets it in every rank."
         )
     if "\0" in value:
         raise LaunchError(f"the value of {name} has a zero byte, which no variable can hold.")
@@ -148,7 +147,7 @@ def _check_restarts(spec: LaunchSpec) -> None:
     if spec.min_ranks < 1:
         raise LaunchError(f"--min-ranks must be at least 1. Received: {spec.min_ranks}.")
     if spec.max_restarts == 0:
-        raise LaunchError("--min-ranks says what suffices after a restart: it needs --max-restarts")
+        raise LaunchError("--min-ranks applies after a restart: it needs --max-restarts")
 
 
 def _check_binding(spec: LaunchSpec) -> None:

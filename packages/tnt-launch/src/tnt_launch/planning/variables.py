@@ -41,13 +41,13 @@ ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "T
 USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, SUM_TREE, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
 OPTIONS = {
     "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
-    "TNT_GRACE_S": Option("--grace", "signals and restarts", "time that ranks have to save and to leave after SIGTERM, SIGUSR1 or SIGUSR2; then they are killed (default: 20)", "SECONDS"),
-    "TNT_INTERFACE": Option("--interface", "hosts", "network interface, its address or its network, through which hosts exchange data (default: that by which they are reached)", "NAME"),
-    "TNT_FUSION_THRESHOLD_KB": Option("--fusion-threshold", "communication", "gradients are fused into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measured (default: 32)", "KB"),
-    "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "what float32 gradients are rounded to while they travel (default: none)"),
-    "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "run the first step of each kind serially as well, on a few rows, and compare"),
+    "TNT_GRACE_S": Option("--grace", "signals and restarts", "time that ranks have to save and leave after SIGTERM, SIGUSR1 or SIGUSR2 before they are killed (default: 20)", "SECONDS"),
+    "TNT_INTERFACE": Option("--interface", "hosts", "network interface, its address or its network, through which hosts exchange data (default: the one by which they are reached)", "NAME"),
+    "TNT_FUSION_THRESHOLD_KB": Option("--fusion-threshold", "communication", "fuse gradients into buckets of at least this size; unit kB = 1024 bytes; 0 turns fusion off; auto: measure (default: 32)", "KB"),
+    "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "type that float32 gradients are rounded to while they travel (default: none)"),
+    "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "also run the first step of each kind serially, on a few rows, and compare"),
     "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
-    "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "level of the messages of tarantella (default: WARNING)"),
-    "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "messages of tarantella from every rank, not only from rank 0"),
+    "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "lowest level of messages that are shown (default: WARNING)"),
+    "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "show the messages of every rank, not only of rank 0"),
     "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),
 }

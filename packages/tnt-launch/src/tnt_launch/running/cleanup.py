@@ -54,10 +54,10 @@ def _clean_up_job(
     """Return whether nothing of the job still runs that should not."""
     title = f"job {record.job_id} ({record.script}, in {record.working_directory})"
     if not record.is_of_this_host:
-        _say(f"{title}: of host {record.host}, or of a container; run --cleanup there")
+        _say(f"{title}: belongs to host {record.host} or to a container; run --cleanup there")
         return True
     if record.is_running:
-        _say(f"{title}: runs, left alone; to end it: kill {record.pid}")
+        _say(f"{title}: is running, left alone; to end it: kill {record.pid}")
         return True
     pids = processes_of(record.job_id)
     _say(f"{title}: its launcher (pid {record.pid}) has ended, {_count(len(pids), 'process')} left")

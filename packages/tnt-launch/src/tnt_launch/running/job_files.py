@@ -139,7 +139,7 @@ def recorded(record: JobRecord) -> Iterator[str]:
 
 def _written(record: JobRecord) -> RecordFolder | None:
     """Write a record into the first folder that is this user's alone."""
-    reason: object = f"none of {', '.join(candidates())} is a folder of this user alone"
+    reason: object = f"none of {', '.join(candidates())} is a folder that only this user can use"
     for path in candidates() * _ATTEMPTS:
         folder = open_folder(path, creates=True)
         if folder is None:
@@ -150,7 +150,7 @@ def _written(record: JobRecord) -> RecordFolder | None:
         except OSError as error:  # another job may have removed the folder as empty
             folder.close()
             reason = error
-    LOGGER.info("the job has no record, by which `--cleanup` would find it: %s", reason)
+    LOGGER.info("the job has no record, so `--cleanup` cannot find it: %s", reason)
     return None
 
 

@@ -137,7 +137,7 @@ def advice_for(error: BaseException) -> str | None:
     number, what = _LIMITS[error.errno]
     limit = resource.getrlimit(number)[0]
     if limit == resource.RLIM_INFINITY:
-        return f"There is no limit of {what} here: that of the host or container is met."
+        return f"This process has no limit of {what}: that of the host or container is reached."
     return f"The limit of {what} is {limit}: raise it."
 
 

@@ -62,7 +62,7 @@ def report_leaving(ends: Sequence[RankEnd], number: int | None, grace_s: float) 
     else:
         how = f"all {len(ends)} ranks have ended"
     is_left = any(end.exit_code == LEFT for end in ends)
-    again = f" (exit code {LEFT}): run the job again to go on" if is_left else ""
+    again = f" (exit code {LEFT}): run the job again to continue" if is_left else ""
     return f"tarantella: asked to end by {by}, {how}{again}\n"
 
 

@@ -54,7 +54,7 @@ class Scheduler:
             return ""
         fields = _slurm_fields(self.job_id)
         if int(fields.get("Restarts", "0")) > self.num_restarts:
-            return "it is queued again already"  # as after a preemption
+            return "it is already queued again"  # as after a preemption
         is_over = fields.get("JobState") not in ("RUNNING", "SUSPENDED")
         is_at_limit = fields.get("Reason") == "TimeLimit"
         return "it has been cancelled" if is_over and not is_at_limit else ""
@@ -78,12 +78,12 @@ def _slurm(job_id: str, num_restarts: int) -> Scheduler:
     fields = _slurm_fields(job_id)
     if fields.get("BatchFlag") == "0":
         raise LaunchError(
-            f"--requeue: SLURM runs batch jobs again, and job {job_id} is none, as it was started "
-            "by salloc or srun. Start it by sbatch, or leave --requeue out."
+            f"--requeue: SLURM runs only batch jobs again, but job {job_id} was started by salloc "
+            "or srun. Start it with sbatch, or leave --requeue out."
         )
     if fields.get("Requeue") == "0":
         raise LaunchError(
-            f"--requeue: SLURM may not run job {job_id} again. Submit it by `sbatch --requeue`."
+            f"--requeue: SLURM may not run job {job_id} again. Submit it with `sbatch --requeue`."
         )
     return scheduler
 

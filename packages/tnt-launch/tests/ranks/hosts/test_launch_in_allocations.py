@@ -239,7 +239,7 @@ def test_agents_on_other_hosts_than_those_of_the_job_are_refused(job):
     job.stand_in("srun", LIKE_SRUN.replace('NODENAME": name', 'NODENAME": "gamma"'))
     exit_code, _, err = job.start(SLURM, TELL).end()
     assert exit_code == 2
-    assert "hosts alpha, beta: gamma: gamma is none of the hosts of the job" in err
+    assert "hosts alpha, beta: gamma: gamma is not a host of the job" in err
 
 
 def test_the_job_ends_with_its_launcher_and_with_an_agent(job):

@@ -183,9 +183,9 @@ def test_a_job_is_started_again_on_a_host_that_answers_again(start, cluster):
 @pytest.mark.parametrize(
     ("options", "end", "told"),
     [
-        (["--min-ranks", "2"], (0, "ranks: 2\n"), "going on without host epsilon: "),
+        (["--min-ranks", "2"], (0, "ranks: 2\n"), "continuing without host epsilon: "),
         (["--min-ranks", "3"], (255, ""), "there are 2 ranks, fewer than --min-ranks 3"),
-        ([], (255, ""), "With --min-ranks M the job goes on without them."),
+        ([], (255, ""), "With --min-ranks M the job continues without them."),
     ],
 )
 def test_a_job_goes_on_without_a_host_that_is_gone_if_enough_ranks_are_left(
@@ -243,10 +243,10 @@ case "$*" in *" beta "*) exec {ssh} beta {command};; *) exec {ssh} "$@";; esac
     [
         ("exec /no/python -m tnt_launch", "host beta: {python} cannot be executed there"),
         ("exec {python} -I -m tnt_launch_of_nobody", "host beta: {python} has no tarantella there"),
-        ("exit 3", "host beta: it has ended too early: no message (exit code 3)"),
+        ("exit 3", "host beta: it ended too early: no message (exit code 3)"),
         (
             "echo a banner; exec sleep 1",
-            "host beta: it has ended too early: a banner (exit code 0). `{ssh} -x HOST true` must",
+            "host beta: it ended too early: a banner (exit code 0). `{ssh} -x HOST true` must",
         ),
     ],
 )
@@ -383,6 +383,6 @@ def test_by_hand_a_cable_that_is_cut_ends_both_sides(tmp_path_factory, tmp_path)
                 one.process.kill()
                 one.process.communicate()
         assert (code_0, code_1) == (255, 255)
-        assert "is lost: nothing was heard of it for 6 s" in err_0
-        assert "nothing was heard of it for 6 s" in err_1
+        assert "is lost: nothing was heard from it for 6 s" in err_0
+        assert "nothing was heard from it for 6 s" in err_1
         assert_nothing_is_left(own.hosts)

@@ -112,7 +112,7 @@ def test_a_job_that_runs_is_left_alone_and_told_how_to_end(scene):
     running = scene()
     done = running.clean_up("--force")
     assert done.returncode == 0
-    assert f"runs, left alone; to end it: kill {running.job.process.pid}\n" in done.stdout
+    assert f"is running, left alone; to end it: kill {running.job.process.pid}\n" in done.stdout
     assert all(map(is_alive, [*running.children, *running.job.pids(2)]))
     assert running.records() == [f"{running.id}-0.json"]
 
@@ -152,5 +152,5 @@ def test_force_alone_is_an_error(launch):
     exit_code, _, err = launch(["--force"], "").end()
     assert exit_code == 2
     assert err == (
-        "tarantella: error: --force belongs to --cleanup. See tarantella --help. [cannot-launch]\n"
+        "tarantella: error: --force needs --cleanup. See tarantella --help. [cannot-launch]\n"
     )

@@ -45,7 +45,7 @@ def test_ranks_are_asked_once_and_may_save_with_the_help_of_what_they_started(la
     assert [job.pid(f"saved-{rank}") for rank in range(2)] == [1, 1]
     assert err.splitlines() == [
         f"tarantella: asked to end by {signal.Signals(number).name}, all 2 ranks have left in "
-        "order (exit code 75): run the job again to go on"
+        "order (exit code 75): run the job again to continue"
     ]
     wait_until(lambda: not any(is_alive(pid) for pid in children))
 
@@ -120,7 +120,7 @@ def test_slurm_is_asked_to_run_a_job_again_that_can_go_on_or_is_at_its_limit(lau
 
 
 @pytest.mark.parametrize(
-    ("restarts", "why"), [("1", "it has been cancelled"), ("2", "it is queued again already")]
+    ("restarts", "why"), [("1", "it has been cancelled"), ("2", "it is already queued again")]
 )
 def test_a_job_that_was_cancelled_or_comes_again_is_not_asked_for(launch, slurm, restarts, why):
     change = {"STATE": "COMPLETING", "RESTARTS": restarts}

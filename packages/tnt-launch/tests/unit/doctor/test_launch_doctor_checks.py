@@ -122,7 +122,7 @@ def test_cores_are_a_note_if_ranks_share_them():
     assert [found.status for found in check_cores(CORES, 5)] == ["note", "ok"]
     quota, _ = check_cores(CORES | {"usable": 1}, 2)
     assert quota.status == "note"
-    assert "but the time of 1 CPU alone" in quota.text
+    assert "but the time of only 1 CPU" in quota.text
 
 
 def test_numactl_is_missed_on_several_nodes():
@@ -136,10 +136,10 @@ def test_numactl_is_missed_on_several_nodes():
     ("gpus", "seen", "is_built", "asked", "status", "words"),
     [
         (0, 0, False, None, "ok", "none found"),
-        (2, 2, True, None, "ok", "2 GPUs, each for a rank"),
+        (2, 2, True, None, "ok", "2 GPUs, one for each rank"),
         (2, 2, True, 2, "ok", "2 GPUs"),
         (2, 2, True, 4, "note", "2 GPUs for 4 ranks"),
-        (2, 0, False, None, "problem", "built for CPUs alone"),
+        (2, 0, False, None, "problem", "built only for CPUs"),
         (2, 1, True, None, "problem", "of which TensorFlow sees 1"),
         (2, None, True, None, "ok", "2 GPUs"),
     ],

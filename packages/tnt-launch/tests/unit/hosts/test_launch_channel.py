@@ -80,7 +80,7 @@ def test_a_sealed_frame_that_was_changed_moved_or_sent_back_is_refused(change):
     }[change]
     reader = FrameReader()
     reader.authenticator = FrameAuthenticator(KEY, has_connected=False)
-    with pytest.raises(FrameError, match="not from who it should be from"):
+    with pytest.raises(FrameError, match="not from the expected sender"):
         list(reader.feed(PREAMBLE + data))
 
 
@@ -158,7 +158,7 @@ def test_signs_of_life_keep_a_channel_and_silence_ends_it(selector, ends):
             end.channel.tick(now + second)
     assert [end.reasons for end in ends] == [[], []]
     tick(ends[0].channel, 2 * SILENCE_S, now + 3 * SILENCE_S)
-    assert ends[0].reasons == [f"nothing was heard of it for {SILENCE_S:g} s"]
+    assert ends[0].reasons == [f"nothing was heard from it for {SILENCE_S:g} s"]
 
 
 def test_a_beat_comes_each_second(selector, ends):

@@ -36,7 +36,7 @@ def test_a_link_in_the_place_of_a_file_is_refused_and_not_followed(tmp_path):
     victim.write_text("precious")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "rank-0.stdout.log").symlink_to(victim)
-    with pytest.raises(LaunchError, match=r"rank-0\.stdout\.log is there already"):
+    with pytest.raises(LaunchError, match=r"rank-0\.stdout\.log already exists"):
         OutputFiles(str(tmp_path / "logs"), [0])
     assert victim.read_text() == "precious"
 
@@ -60,7 +60,7 @@ def test_a_link_that_comes_later_is_not_followed(tmp_path, caplog):
 def test_two_jobs_do_not_share_a_folder(tmp_path):
     with (
         OutputFiles(str(tmp_path), [0]),
-        pytest.raises(LaunchError, match="is that of a job that runs"),
+        pytest.raises(LaunchError, match="belongs to a running job"),
     ):
         OutputFiles(str(tmp_path), [0])
     with OutputFiles(str(tmp_path), [0]):

@@ -53,12 +53,12 @@ def test_the_separator_may_be_left_out_without_dash_options():
 
 def test_a_dash_option_behind_the_script_needs_the_separator(capsys):
     text = error_of(capsys, "-n", "2", "train.py", "--flag", "a b")
-    assert "'--flag' stands behind the script" in text
+    assert "'--flag' comes after the script" in text
     assert "tarantella [options] -- train.py --flag 'a b'" in text
 
 
 def test_the_script_cannot_stand_before_the_separator(capsys):
-    assert "'train.py' stands before it" in error_of(capsys, "train.py", "--", "--flag")
+    assert "'train.py' comes before it" in error_of(capsys, "train.py", "--", "--flag")
 
 
 @pytest.mark.parametrize("name", ["-n", "--n-per-node", "--devices-per-node", "--npernode"])
@@ -153,7 +153,7 @@ def test_measure_plans_ranks_that_measure(capsys):
 
 def test_measure_takes_no_script(capsys):
     assert main(["measure", "-n", "2", "train.py"]) == 2
-    assert "'train.py' stands before it" in capsys.readouterr().err
+    assert "'train.py' comes before it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("word", ["doctor", "verify"])

@@ -78,7 +78,7 @@ def test_an_interpreter_that_is_given_counts():
         ("--use_cpu a.py", "--no-gpu."),
         ("--ssh-port 22 a.py", '--ssh "ssh -p PORT -i PATH".'),
         ("--tag-output a.py", "--output-on-all-devices."),
-        ("--partition long a.py", "it behind sbatch or salloc"),
+        ("--partition long a.py", "it after sbatch or salloc"),
         ("--wdir runs a.py", "cd DIR before the command."),
     ],
 )
@@ -92,7 +92,7 @@ def test_an_option_of_another_launcher_is_told_with_what_to_type(words, instead)
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ("--mca btl tcp a.py", "tarantella does without."),
+        ("--mca btl tcp a.py", "tarantella does not need it."),
         ("--probe off a.py", "every step gives the serial result."),
     ],
 )
@@ -131,7 +131,7 @@ def test_one_node_of_torchrun_is_one_host_without_a_rendezvous(words):
 
 @pytest.mark.parametrize("words", ["--nnodes 2", "--nnodes 1 --node-rank 1", "--nnodes 1 -N 2"])
 def test_other_nodes_need_a_rendezvous(words):
-    with pytest.raises(LaunchError, match="--node-rank and --rendezvous belong together"):
+    with pytest.raises(LaunchError, match="--node-rank and --rendezvous must be given together"):
         spec_of(*words.split(), "a.py")
 
 

@@ -99,8 +99,8 @@ def test_all_ranks_are_divided_among_the_hosts(options, environment, ranks_per_n
         ("-np 0", "-np 0 cannot be divided evenly"),
         ("-np 8", "-n 4 asks for 4 ranks on each host, 8 on 2 in all"),
         ("-np 2 -n 2", "Give one of them"),
-        ("-N 3", "-N 3 asks for that many of the hosts"),
-        ("-N 0", "-N 0 asks"),
+        ("-N 3", "-N 3 needs that many of the hosts"),
+        ("-N 0", "-N 0 needs"),
     ],
 )
 def test_numbers_that_do_not_fit_the_allocation_are_refused(options, why):

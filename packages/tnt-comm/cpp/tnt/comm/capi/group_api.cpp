@@ -170,7 +170,8 @@ tnt_comm_status tnt_request_wait_blocks(int64_t request, void* out, uint64_t cap
     const double limit_s = checked_timeout(timeout_s);
     const auto started = requests().find(request);
     if (!started->gathers) {
-      throw UsageError("Request ", request, " is no allgather or gather, and has no blocks.");
+      throw UsageError("Request ", request,
+                       " is neither an allgather nor a gather, and has no blocks.");
     }
     started->request->wait(limit_s);
     copy_out(*started, out, capacity, counts);

@@ -70,7 +70,7 @@ class AbortState {
       }
     }
     throw Error(first_error_->kind(), "rank ", world_rank(), ": group '", group_name_,
-                "' is broken since an earlier error and cannot be used any more; end the"
+                "' has been broken since an earlier error and can no longer be used; end the"
                 " program or restart it from a checkpoint. The first error was: ",
                 first_error_->what())
         .caused_by(first_error_->cause_rank());

@@ -242,7 +242,7 @@ std::shared_ptr<CollectiveOperation> make_exchange(std::shared_ptr<typename Worl
     case CollectiveKind::allreduce:
       break;
   }
-  throw Error(ErrorKind::comm, "this kind of collective is not known");
+  throw Error(ErrorKind::comm, "unknown kind of collective");
 }
 
 }  // namespace tnt::comm

@@ -141,7 +141,7 @@ void require_usable(AllreduceAlgorithm requested, const AllreduceQuery& query, D
   throw UsageError("TNT_ALLREDUCE_ALGORITHM='", name_of(requested),
                    "' cannot be used for an allreduce of ", comm::name_of(dtype), " among ",
                    query.size, query.topology == Topology::hierarchical ? " hosts" : " ranks",
-                   ": it ", reason, ". Here these can: auto, ", usable, ".");
+                   ": it ", reason, ". Possible here: auto, ", usable, ".");
 }
 
 void log_choice(const AllreduceCase& wanted, AllreduceAlgorithm chosen, int rank) {

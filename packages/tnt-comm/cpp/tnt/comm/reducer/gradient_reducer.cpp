@@ -190,7 +190,7 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
   require_usable(id);
   if (out == nullptr && tensors_[id]->spec.num_elements > 0) {
     throw UsageError("GradientReducer '", name_, "': start_into of tensor '",
-                     tensors_[id]->spec.name, "' must say where the sum is to be put.");
+                     tensors_[id]->spec.name, "' must say where to put the sum.");
   }
   Tensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
@@ -253,7 +253,7 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
     void* target = out != nullptr ? out : tensor.into;
     if (target == nullptr && tensor.spec.num_elements > 0) {
       throw UsageError("GradientReducer '", name_, "': finish of tensor '", tensor.spec.name,
-                       "' must say where the sum is to be put, since its start did not.");
+                       "' must say where to put the sum, since its start did not.");
     }
     wait_for_sum(tensor, timeout_s, check_interrupt);
     if (tensor.spec.num_elements > 0) copy_out(tensor, target);

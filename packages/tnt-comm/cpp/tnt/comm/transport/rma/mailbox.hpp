@@ -226,7 +226,7 @@ class Mailbox {
     const std::uint64_t count = word == 0 ? newest : counter_of_word(word, newest);
     if (count <= most) return count;
     throw Error(ErrorKind::comm, "rank ", sender, " counts ", count,
-                " control messages where at most ", most,
+                " control messages, but at most ", most,
                 " can have been sent: what the network delivers is not what that rank has sent.");
   }
 

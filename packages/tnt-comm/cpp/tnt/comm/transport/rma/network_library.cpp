@@ -124,7 +124,7 @@ void require_descriptors(const std::string& engine, int rank, int size) {
   limit.rlim_cur = limit.rlim_max;
   if (limit.rlim_max >= needed && ::setrlimit(RLIMIT_NOFILE, &limit) == 0) return;
   throw Error(ErrorKind::comm, "rank ", rank, ": ", engine, " cannot be started among ", size,
-              " ranks with less than ", needed, " open files. ",
+              " ranks with fewer than ", needed, " open files. ",
               advice_for_limit(RLIMIT_NOFILE, "open files (ulimit -n)"), ".");
 }
 

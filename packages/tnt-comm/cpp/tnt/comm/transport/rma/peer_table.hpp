@@ -190,11 +190,11 @@ class HostWatches {
       }
       if (silence_s == kNobody || !host.watch.is_gone(silence_s, now)) continue;
       for (const int rank : host.ranks) {
-        peers_.mark_vanished(rank,
-                             text("its host ", host.watch.host(), " was last heard of ", silence_s,
-                                  " s ago and does not answer connections: the host is down, or the"
-                                  " link to it. Look at that host, at this one's network (ip link,"
-                                  " ping), and at the switches between"));
+        peers_.mark_vanished(
+            rank, text("its host ", host.watch.host(), " was last heard from ", silence_s,
+                       " s ago and does not answer connections: the host is down, or the"
+                       " link to it. Look at that host, at this one's network (ip link,"
+                       " ping), and at the switches between"));
       }
     }
   }

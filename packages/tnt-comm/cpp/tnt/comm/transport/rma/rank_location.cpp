@@ -27,7 +27,7 @@ HostProbe::Answer meaning_of(int error) {
 }
 
 [[noreturn]] void refuse_port(int port) {
-  throw Error(ErrorKind::comm, "port ", port, " cannot be had (", std::strerror(errno), ")");
+  throw Error(ErrorKind::comm, "port ", port, " cannot be used (", std::strerror(errno), ")");
 }
 
 // Which connections are made, when all have been answered or refused, or the time is over.

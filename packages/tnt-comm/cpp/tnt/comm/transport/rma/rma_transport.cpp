@@ -225,7 +225,7 @@ class SegmentExchange {
       throw Error(ErrorKind::comm, "rank ", core_->rank(), ": ", request_.title(),
                   " would be segment number ", RmaDevice::kNumSegments + 1, ", but ",
                   core_->device().name(), " has ", RmaDevice::kNumSegments,
-                  ". Close reducers and gatherers that are not used any more, or drop groups.");
+                  ". Close reducers and gatherers that are no longer used, or drop groups.");
     }
     try {
       constexpr std::size_t kNeverEmpty = 64;

@@ -92,7 +92,7 @@ Interface find_interface(const std::string& wanted) {
     shown += text(shown.empty() ? "" : ", ", each.name, " (", each.address.host(), ")");
   }
   throw Error(ErrorKind::comm, "TNT_INTERFACE='", wanted,
-              "' is no network interface of this host, nor an"
+              "' is not a network interface of this host, nor an"
               " address or a network of one. There are: ",
               shown, ".");
 }

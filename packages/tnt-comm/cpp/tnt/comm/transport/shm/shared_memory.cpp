@@ -143,7 +143,7 @@ bool SharedMemory::try_open(const std::string& name, std::size_t num_bytes, Shar
   if (!size || *size == 0) return false;  // not there, or not yet sized
   if (*size != num_bytes) {
     throw Error(ErrorKind::mismatch, "Shared memory '", name, "' has ", *size,
-                " bytes where this rank expects ", num_bytes,
+                " bytes, but this rank expects ", num_bytes,
                 ": the ranks do not create the same object, or it is a leftover.");
   }
   memory.map(name, num_bytes);

@@ -91,7 +91,7 @@ class Member final : public Bootstrap {
     if (!greeting) return false;
     if (!greeting->starts_with(kMagic)) {
       throw Error(ErrorKind::comm, "rank ", place_.rank, ": what listens at ",
-                  shown(place_.rendezvous), " is no rank 0 of this version of tnt-comm.");
+                  shown(place_.rendezvous), " is not rank 0 of this version of tnt-comm.");
     }
     const std::string number = random_bytes(kNumberBytes);
     const std::string numbers = greeting->substr(kMagic.size()) + number;

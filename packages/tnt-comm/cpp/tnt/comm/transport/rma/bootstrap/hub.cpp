@@ -211,8 +211,8 @@ class Hub final : public Bootstrap {
     guest.stream.set_key(key_of(place_, numbers));
     if (rank < 1 || rank >= place_.size || at(ranks_, rank) != nullptr) {
       guest.stream.send(failure_message(Error(ErrorKind::usage, "rank ", rank, " (", guest.address,
-                                              ") comes twice to ", shown(place_.rendezvous),
-                                              ". Each process needs a TNT_RANK of its own.")));
+                                              ") has joined twice at ", shown(place_.rendezvous),
+                                              ". Each process needs its own TNT_RANK.")));
       guest.stream.advance();
       guest.is_open = false;
       return;
@@ -285,7 +285,7 @@ class Hub final : public Bootstrap {
   std::string absence() const {
     return text("rank 0 waited ", deadline_.timeout_s(), " s at ", shown(place_.rendezvous),
                 " for ", names_of_ranks(missing()),
-                ", which did not come. Have all ranks been started, with this TNT_RENDEZVOUS, and"
+                ", which did not join. Have all ranks been started, with this TNT_RENDEZVOUS, and"
                 " can their hosts reach it?");
   }
 

@@ -118,7 +118,7 @@ std::string random_bytes(std::size_t count) {
     const ssize_t got = ::getrandom(result.data() + done, count - done, 0);
     if (got > 0) done += static_cast<std::size_t>(got);
     if (got < 0 && errno != EINTR) {
-      throw Error(ErrorKind::comm, "no random numbers can be had: ", std::strerror(errno));
+      throw Error(ErrorKind::comm, "no random numbers are available: ", std::strerror(errno));
     }
   }
   return result;

@@ -87,8 +87,8 @@ std::optional<std::string> SignedConnection::take(std::size_t most_bytes) {
   if (incoming_.size() < kLengthBytes) return std::nullopt;
   const std::size_t num_bytes = number_in(std::string_view(incoming_).substr(0, kLengthBytes));
   if (num_bytes > most_bytes) {
-    throw Error(ErrorKind::comm, "a message of ", num_bytes, " bytes was announced, where ",
-                most_bytes, " are the most");
+    throw Error(ErrorKind::comm, "a message of ", num_bytes, " bytes was announced, but ",
+                most_bytes, " are allowed at most");
   }
   const std::size_t end = kLengthBytes + num_bytes;
   if (incoming_.size() < end + kSignatureBytes) return std::nullopt;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr LibraryNames kGpi2 = {
     "GPI-2", "TNT_GPI2_LIBRARY",
-    " GPI-2 is a library of its own that Tarantella does not contain. Build and install it as its"
+    " GPI-2 is a separate library that Tarantella does not contain. Build and install it as its"
     " README says (https://github.com/cc-hpc-itwm/GPI-2; shared library, Ethernet or InfiniBand"
     " device), then set TNT_GPI2_LIBRARY to the path of its libGPI2.so, or make pkg-config or the"
     " loader find it."};
@@ -125,7 +125,7 @@ constexpr std::size_t kMostBytes = std::size_t{4} << 20;
 
 void require_host(const std::string& host, int line) {
   if (host.size() > kLongestHost) {
-    throw UsageError("line ", line, " has ", host.size(), " characters, and GPI-2 reads ",
+    throw UsageError("line ", line, " has ", host.size(), " characters, but GPI-2 reads ",
                      kLongestHost, ": use a shorter name or the address");
   }
   const auto is_visible = [](char letter) { return letter > ' ' && letter < '\x7f'; };
@@ -252,7 +252,7 @@ void set_gaspi_ports(const GaspiLibrary& library, int first_port) {
 std::vector<RankAddress> parse_machine_file(const std::string& content, int size) {
   if (!content.empty() && content.back() != '\n') {
     throw UsageError(
-        "its last line has no end, so that GPI-2 loses the last character: add a"
+        "its last line has no end, so GPI-2 loses the last character: add a"
         " newline");
   }
   std::vector<RankAddress> addresses;
@@ -271,8 +271,8 @@ std::vector<RankAddress> parse_machine_file(const std::string& content, int size
     addresses.push_back({host, local_rank});
   }
   if (addresses.size() != static_cast<std::size_t>(size)) {
-    throw UsageError("it has ", addresses.size(), " host(s), and the job ", size,
-                     " rank(s): write the host of every rank on a line of its own");
+    throw UsageError("it has ", addresses.size(), " host(s), but the job ", size,
+                     " rank(s): write the host of every rank on its own line");
   }
   return addresses;
 }

@@ -57,7 +57,7 @@ class GaspiProcess final : public RmaDevice {
         sockets_before_(open_sockets()) {
     static std::atomic<bool> was_started{false};
     if (was_started.exchange(true)) {
-      throw Error(ErrorKind::comm, "GPI-2 can be started once in a process only.");
+      throw Error(ErrorKind::comm, "GPI-2 can be started only once in a process.");
     }
     // GPI-2 takes a lack of descriptors for a port that is taken, or waits.
     require_descriptors("GPI-2", rank_, size_);
@@ -196,7 +196,7 @@ class GaspiProcess final : public RmaDevice {
   // Only what these functions return, and what helps whoever reads it.
   static const char* meaning_of(int status) {
     constexpr std::pair<int, const char*> kMeanings[] = {
-        {kTimeout, "time is over"},
+        {kTimeout, "timed out"},
         {2, "too many open files; raise the limit (ulimit -n)"},
         {3, "GASPI_* variables are missing or wrong, or the machine file cannot be read"},
         {21, "too many segments"},

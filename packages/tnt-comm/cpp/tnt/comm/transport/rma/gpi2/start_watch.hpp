@@ -63,9 +63,9 @@ class StartWatch {
                   " and those after it: check that they were started, and that"
                   " no firewall is between the hosts.");
     }
-    if (environment_.rank != 0) return "Rank 0 has come, and names those that have not.";
+    if (environment_.rank != 0) return "Rank 0 has started, and names the ranks that have not.";
     return text("All ", environment_.size,
-                " ranks have come: one may be stopped, or the hosts do not"
+                " ranks have started: one may be stopped, or the hosts do not"
                 " reach each other's ports.");
   }
 

@@ -254,7 +254,7 @@ class UcxDevice final : public RmaDevice {
       if (deadline.is_over() || !failed_ranks().empty()) {
         const bool is_late = deadline.is_over();
         throw Error(is_late ? ErrorKind::timeout : ErrorKind::peer_lost, "rank ", rank_,
-                    " could not be connected with ", missing, " by ", name(),
+                    " could not connect to ", missing, " over ", name(),
                     is_late ? text(" within ", deadline.timeout_s(), " s")
                             : std::string(": a connection was refused or has ended"),
                     ". Are all hosts on one network, and is it the right one (TNT_INTERFACE)?");

@@ -193,7 +193,7 @@ void require_ok(const UcxLibrary& library, int rank, ucx::Status status, const s
   throw Error(ErrorKind::comm, "rank ", rank, ": ", what, " of UCX ", library.version, " returned ",
               int{status}, " (", meaning_of_ucx(status), "). ",
               settings.empty() ? "" : text("The environment sets ", settings, ": is that right? "),
-              "UCX_LOG_LEVEL=error shows what UCX says of it.");
+              "UCX_LOG_LEVEL=error shows what UCX says about it.");
 }
 
 std::string meaning_of_ucx(ucx::Status status) {
@@ -202,7 +202,7 @@ std::string meaning_of_ucx(ucx::Status status) {
       {-4, "out of memory"},
       {-6, "cannot be reached; see TNT_INTERFACE"},
       {-14, "no such network device; see TNT_INTERFACE"},
-      {-20, "time is over"},
+      {-20, "timed out"},
       {-25, "connection reset"},
       {-80, "no answer"}};
   for (const auto& [known, meaning] : kMeanings) {
