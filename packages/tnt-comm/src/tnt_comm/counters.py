@@ -10,19 +10,19 @@ from tnt_comm.job import init
 class Counters:
     """Totals of this rank since it joined the job; subtract two to get those in between.
 
-    `communication_s` includes the time in which this rank was done with its part and others were
-    not: from when it gave a bucket away until the sum was there. What overlaps counts once, be it
-    in buckets or in threads.
+    `communication_s` includes the time in which this rank had done its part and others had not:
+    from when it handed over a bucket until the sum was there. What overlaps, in buckets or in
+    threads, counts once.
 
-    With them, of any stretch of time in which only one step after the other was computed,
+    For any stretch of time in which steps were computed one after another,
 
         share of communication = communication_s / time
         hidden share           = 1 - exposed_s / communication_s
 
     Args:
-        num_operations: Collectives, buckets of gradients and gathers that were begun.
-        num_bytes: Bytes that this rank contributed to them.
-        num_waits: How often a thread found that it had to wait for one.
+        num_operations: Number of collectives, buckets of gradients and gathers that were started.
+        num_bytes: Number of bytes that this rank contributed to them.
+        num_waits: How often a thread had to wait for one.
         communication_s: Seconds in which at least one of them was under way.
         exposed_s: Seconds in which at least one thread waited for one.
     """
@@ -45,7 +45,7 @@ class Counters:
 
     @property
     def hidden_share(self) -> float:
-        """Part of the communication time in which nobody waited, from 0 to 1; 1 without any."""
+        """Part of the communication time in which no thread waited, from 0 to 1; 1 without any."""
         if self.communication_s <= 0:
             return 1.0
         return min(1.0, max(0.0, 1.0 - self.exposed_s / self.communication_s))

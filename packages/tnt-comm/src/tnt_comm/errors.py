@@ -12,8 +12,7 @@ class CommError(RuntimeError):
     """Communication, or a creation by several ranks, failed.
 
     Attributes:
-        cause_rank: The rank whose end, error or other call this is a consequence of, if it is
-            known.
+        cause_rank: The rank whose end, error or different call caused this error, if it is known.
     """
 
     _symbol: ClassVar[str] = "comm-failed"

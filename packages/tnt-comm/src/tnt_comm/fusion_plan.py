@@ -20,7 +20,7 @@ class TensorSpec:
         num_elements: Its size, >= 0.
 
     Raises:
-        TypeError: If the name is no text or the size no integer.
+        TypeError: If the name is not a string or the size not an integer.
         ValueError: If the dtype is not supported or the size negative.
     """
 
@@ -48,7 +48,7 @@ class Bucket:
         dtype: Name of the dtype.
         tensor_ids: Indices into the plan's tensors.
         offsets: Where each of them begins in the bucket, in elements.
-        num_elements: Elements of all of them.
+        num_elements: Number of elements of all of them.
         wire_dtype: Name of the dtype as which they travel between ranks.
     """
 
@@ -102,8 +102,8 @@ class FusionPlan:
         wire_dtype: "bfloat16", "float16", or None for no compression.
 
     Raises:
-        TypeError: If the threshold is no integer, or the wire dtype no text.
-        ValueError: If the threshold is negative, or the wire dtype another one.
+        TypeError: If the threshold is not an integer, or the wire dtype not a string.
+        ValueError: If the threshold is negative, or the wire dtype a different one.
 
     Example:
         >>> sizes = [94, 17, 2, 81]
@@ -153,7 +153,7 @@ class FusionPlan:
 
     @property
     def wire_dtype(self) -> str | None:
-        """What float32 tensors are rounded to while they travel; None if they are not."""
+        """The dtype to which float32 tensors are rounded in transit; None if they are not."""
         return self._wire_dtype
 
     @property

@@ -11,10 +11,10 @@ from tnt_comm.group import Group
 
 
 class Gatherer:
-    """A reusable, non-blocking allgather of rows, independent of all else.
+    """A reusable, non-blocking allgather of rows, independent of everything else.
 
-    Each step is one `start` and one `finish`. Ranks may contribute different
-    numbers of rows, also none.
+    Each step is one `start` and one `finish`. Ranks may contribute different numbers of rows, even
+    none.
 
     Collective: every member of the group must create it.
 
@@ -73,7 +73,7 @@ class Gatherer:
         Raises:
             ValueError: If the step was not started, or another rank's rows
                 have another size than this rank's.
-            CommTimeoutError: If the time is over; the group is broken then.
+            CommTimeoutError: If the wait takes too long; the group is then broken.
             PeerLostError: If a member of the group has ended.
         """
         blocks = _core.finish_blocks(self._handle, timeout_or_default(timeout_s))

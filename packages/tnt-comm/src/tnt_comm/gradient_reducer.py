@@ -39,7 +39,7 @@ class GradientReducer:
     Raises:
         MismatchError: On all members, if the plans differ; names the first
             tensor that does, with both ranks' values.
-        CommError: If a rank cannot create its part, as without enough shared memory; the
+        CommError: If a rank cannot create its part, for example for lack of shared memory; the
             group can still be used.
 
     Example:
@@ -148,7 +148,7 @@ class GradientReducer:
             IndexError: If there is no such tensor.
             ValueError: If the tensor was not started, or `out` does not fit or was
                 given to `start` already.
-            CommTimeoutError: If the time is over; the group is broken then.
+            CommTimeoutError: If the wait takes too long; the group is then broken.
             PeerLostError: If a member of the group has ended.
         """
         spec = self._spec(i)

@@ -26,16 +26,16 @@ _NOTHING: Array = np.empty(0, np.uint8)
 
 
 class Group:
-    """Some ranks of the job, and the collectives among them.
+    """A group of ranks of the job, and the collectives among them.
 
     All members must make the same calls on a group in the same order, with
     equal dtypes, shapes, operations and labels; every call checks that. Different
     groups, `GradientReducer` and `Gatherer` objects are independent of each
-    other. Sums are formed in an order that depends on the number of ranks
-    only, so results are bitwise equal on all ranks and from run to run.
+    other. Sums are formed in an order that depends only on the number of ranks, so results are
+    bitwise equal on all ranks and from run to run.
 
-    A collective waits for its result; its `start_` form returns a `Ticket` for
-    it at once. What their arguments mean, unless they say more:
+    A collective waits for its result; its `start_` form returns a `Ticket` for it at once. Their
+    arguments mean, unless they say more:
 
     - `array`: Of any shape, and of a dtype in `arrays.DTYPES`; with parts for
       the members, of at least one axis.
@@ -45,7 +45,7 @@ class Group:
     - `label`: What the call is for, such as "fit: end of step". Members whose
       labels differ are in different calls: a MismatchError on all.
     - `caller`: Where it is called, such as "train.py:31"; shown in errors, not
-      compared. By default the line outside of this package.
+      compared. By default the line outside this package.
 
     They raise a TypeError if an argument is of another type, a ValueError if dtype,
     `op` or `root` are not as described or `out` does not fit, and what `Ticket.wait`
@@ -110,8 +110,8 @@ class Group:
         and integers also "and" or "or" (bitwise). "sum" and "prod" are not defined for bool.
 
         Returns:
-            The result, the same on all members; `out` if given. Otherwise a new array, whose
-            memory is used again when nobody holds it or a view of it any more.
+            The result, the same on all members; `out` if given. Otherwise a new array, whose memory
+            is reused once nobody holds it or a view of it.
         """
         if timeout_s is None:
             plain = _core.allreduce_plain(self._core, array, op, out, label, caller)

@@ -10,19 +10,18 @@ from tnt_comm.timeline import keeper
 def init(timeout_s: float | None = None) -> None:
     """Join the job described by the `TNT_*` environment variables.
 
-    The launcher sets them. A process that `srun`, an MPI or torchrun has started
-    with others finds them out with these first, as `get_rank` does. Any other
-    process is a world of one rank. The first collective and
-    the first object that needs the other ranks call it; calling it again does
-    nothing. Importing tnt_comm does not join, nor do `get_rank` and `get_size`.
+    The launcher sets them. Processes that `srun`, an MPI or torchrun has started agree on them
+    first, as in `get_rank`. Any other process is a world of one rank. The first collective and the
+    first object that needs the other ranks call it; calling it again does nothing. Importing
+    tnt_comm does not join, nor do `get_rank` and `get_size`.
 
-    Collective: returns when every rank of the job has called it. A rank that lives is waited for
-    without a limit, since all end when a rank has ended; after 30 s a warning says who is missing,
-    and where in the script. Ranks that have all called it have `TNT_TIMEOUT_S` to meet. So it is
-    with every starter; for ranks whose variables were set by hand the limit is `TNT_TIMEOUT_S`.
+    Collective: returns when every rank of the job has called it. It waits without a limit for a
+    rank that lives, since all end when a rank has ended; after 30 s a warning says who is missing,
+    and where in the script. Ranks that have all called it have `TNT_TIMEOUT_S` to meet. For ranks
+    whose variables were set by hand, the whole limit is `TNT_TIMEOUT_S`.
 
     Args:
-        timeout_s: Longest wait for the others, in seconds; by default as said above.
+        timeout_s: Longest wait for the others, in seconds; by default as described above.
 
     Raises:
         ValueError: If `timeout_s` is not positive, or a variable is malformed or contradicts
@@ -30,8 +29,7 @@ def init(timeout_s: float | None = None) -> None:
         CommTimeoutError: If not all ranks join in time.
         PeerLostError: If a rank has ended before it joined.
         CommError: If shared memory cannot be created, two jobs on the host
-            have the same `TNT_JOB_ID`, or the job needs a GPI-2 and there is
-            none that is supported.
+            have the same `TNT_JOB_ID`, or the job needs GPI-2 and no supported version is found.
     """
     if timeout_s is not None and not timeout_s > 0:
         raise ValueError(f"`timeout_s` must be greater than 0. Received: {timeout_s!r}.")
@@ -61,8 +59,8 @@ def get_rank() -> int:
     Read from the environment, as are the other three below. Does not join the
     job, so it also answers before `init` and after `finalize`. Local.
 
-    Without the launcher, ranks that `srun`, an MPI or torchrun has started meet
-    in the first call of these or of `init`, which is collective then.
+    Without the launcher, ranks that `srun`, an MPI or torchrun has started meet in the first call
+    of these or of `init`, which is then collective.
 
     Raises:
         ValueError: If a variable is malformed, or variables contradict each other.

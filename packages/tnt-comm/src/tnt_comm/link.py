@@ -22,11 +22,11 @@ _NUM_WARM_UP = 2
 
 @dataclass(frozen=True)
 class Link:
-    """What an allreduce of b bytes costs: about `latency_s + b / bytes_per_s` seconds.
+    """The cost of an allreduce of b bytes: about `latency_s + b / bytes_per_s` seconds.
 
     Args:
-        latency_s: Of an allreduce of next to nothing, in seconds.
-        bytes_per_s: What it moves besides, in bytes of the array per second.
+        latency_s: Time of a tiny allreduce, in seconds.
+        bytes_per_s: Bandwidth, in bytes of the array per second.
     """
 
     latency_s: float
@@ -36,7 +36,7 @@ class Link:
 def measure_link(group: Group | None = None) -> Link:
     """Measure some allreduces of 4 bytes and of 1 MiB, and take the medians.
 
-    That takes milliseconds in shared memory, and some tenths of a second on a network of 1 Gbit/s.
+    That takes milliseconds in shared memory, and a few tenths of a second on a network of 1 Gbit/s.
 
     Collective: every member of the group must call it.
 
@@ -44,7 +44,7 @@ def measure_link(group: Group | None = None) -> Link:
         group: All ranks by default.
 
     Returns:
-        What the group's first member has found, on all members.
+        What the group's first member has measured, on all members.
     """
     members = group if group is not None else Group()
     small_s = _median_s(members, _SMALL_BYTES, _NUM_SMALL)
@@ -57,13 +57,13 @@ def measure_link(group: Group | None = None) -> Link:
 
 
 def fusion_threshold_for(link: Link) -> int:
-    """Return the size from which on a bucket is worth an allreduce of its own. Pure.
+    """Return the size from which a bucket is worth its own allreduce. Pure.
 
     It is the size b at which the latency is a quarter of the transfer time,
 
         latency_s = 0.25 * b / bytes_per_s,
 
-    so that of the time of larger buckets at most a fifth is latency: rounded to the nearest power
+    so latency is at most a fifth of the time of larger buckets. It is rounded to the nearest power
     of two (on the logarithmic scale), and at least 4 kB and at most 16 MB.
 
     Args:

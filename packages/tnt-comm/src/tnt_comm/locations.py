@@ -12,5 +12,5 @@ def library_path() -> str:
 
 
 def include_path() -> str:
-    """Return the folder to compile with, which holds `tnt/comm/tnt_comm.h`. Local."""
+    """Return the include folder for compilers, which contains `tnt/comm/tnt_comm.h`. Local."""
     return str(_PACKAGE / "include")

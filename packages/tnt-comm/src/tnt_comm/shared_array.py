@@ -15,30 +15,28 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike, group: Group | None 
 
     `allreduce(x, out=x)` of such arrays works directly in them: each rank
     combines one part of all ranks' arrays and writes the result to all of
-    them. That is several times faster than for other arrays, from some ten
-    KiB up. Views of such an array count as well; ranks may mix them with other
-    arrays, which is right, but not faster.
+    them. That is several times faster than for other arrays, from about ten KiB up. Views of such
+    an array count as well; ranks may mix them with other arrays, which is correct, but not faster.
 
     The array is an ordinary one in every other respect, and each rank's values
-    are its own. Ranks may drop theirs at any time and in any order; the memory
-    is given back then.
+    are its own. Ranks may drop theirs at any time and in any order; the memory is then freed.
 
     Collective: every member of the group must call it with the same size.
 
     Args:
         shape: Shape of the array.
         dtype: Any dtype that can be communicated, see `arrays.DTYPES`.
-        group: Whose allreduces it is for; all ranks by default.
+        group: The group whose allreduces it is for; all ranks by default.
 
     Returns:
-        A C-contiguous array, aligned to 64 bytes, of arbitrary values. Where
-        ranks cannot reach each other's memory (several hosts), plain memory.
+        A C-contiguous array, aligned to 64 bytes, of arbitrary values. If ranks cannot reach each
+        other's memory (several hosts), it is in plain memory.
 
     Raises:
-        TypeError: If a length is no integer.
+        TypeError: If a length is not an integer.
         ValueError: If the dtype is not supported, or a length negative or more than memory holds.
-        MismatchError: On all members, if they do not create the same.
-        CommError: If a rank cannot create its part, as without enough shared memory; the
+        MismatchError: On all members, if they do not create the same array.
+        CommError: If a rank cannot create its part, for example for lack of shared memory; the
             group can still be used.
 
     Example:

@@ -51,7 +51,7 @@ class Ticket(Generic[Result]):
             What the blocking form of the collective returns.
 
         Raises:
-            CommTimeoutError: If the time is over.
+            CommTimeoutError: If the wait takes too long.
             PeerLostError: If a member of the group has ended.
             MismatchError: If the members did not make the same call.
         """

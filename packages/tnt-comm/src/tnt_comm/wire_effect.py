@@ -42,10 +42,10 @@ def measure_wire_effect(wire_dtype: str, group: Group | None = None) -> WireEffe
         group: All ranks by default.
 
     Returns:
-        What the group's first member has found, on all members.
+        What the group's first member has measured, on all members.
 
     Raises:
-        ValueError: If the wire dtype is another one.
+        ValueError: If the wire dtype is a different one.
     """
     members = group if group is not None else Group()
     sample = np.random.default_rng(members.rank).standard_normal(SAMPLE_ELEMENTS, np.float32)

@@ -46,7 +46,7 @@ class Pipeline:
             dataset: Any dataset. Its transformations must not depend on the rank.
 
         Raises:
-            TypeError: If it is not a `tf.data.Dataset`; says how to make one.
+            TypeError: If it is not a `tf.data.Dataset`; says how to create one.
         """
         if not isinstance(dataset, tf.data.Dataset):
             raise TypeError(
@@ -58,7 +58,7 @@ class Pipeline:
 
     @property
     def batch_size(self) -> int | None:
-        """Samples in a full global batch, None if not batched or not known."""
+        """Number of samples in a full global batch, None if not batched or unknown."""
         return self._batching.batch_size
 
     @property
@@ -73,17 +73,17 @@ class Pipeline:
 
     @property
     def passes_are_independent(self) -> bool:
-        """Whether a pass is the same if those before it were begun, but not read."""
+        """Whether a pass is the same if earlier passes were started but not read."""
         return passes_are_independent(self._last)
 
     @property
     def calls_python(self) -> bool:
-        """Whether Python code makes elements, or changes them, which ranks might do differently."""
+        """Whether Python code makes or changes elements; it might do so differently per rank."""
         python = {"generator", "python"}
         return any(one.function_contents & python for one in self._last.walk())
 
     def find_irreproducible(self, *, seeded: bool) -> list[str]:
-        """Return what makes another process see other samples in a pass, in sentences. Local.
+        """Return, in sentences, what makes another process see different samples in a pass. Local.
 
         Args:
             seeded: Whether shuffles without a seed get one, as `distribute` does.
@@ -91,7 +91,7 @@ class Pipeline:
         return find_irreproducible(self._last, seeded=seeded)
 
     def find_differences(self, size: int) -> list[str]:
-        """Return what may make ranks see different samples, whatever is repaired. Local.
+        """Return what may make ranks see different samples even after all repairs. Local.
 
         Args:
             size: Number of ranks.
@@ -99,9 +99,9 @@ class Pipeline:
         return find_differences(self._last, size)
 
     def fingerprint_of_arrays(self, num_rows: int) -> int:
-        """Return a number by which ranks can compare the arrays that a dataset is made of. Local.
+        """Return a number by which ranks can compare the arrays that a dataset consists of. Local.
 
-        Texts do not count: names of files may differ from host to host.
+        Strings do not count: names of files may differ from host to host.
 
         Args:
             num_rows: About how many rows to look at, spread over each array.
@@ -130,8 +130,8 @@ class Pipeline:
             micro_batch_size: Samples per rank and step, as for the function.
             seed: For shuffles without a seed.
             fingerprint: Whether each micro-batch has a number computed from its global batch.
-            may_differ: Whether components may have other numbers of rows than the batch has
-                samples, see `MicroBatch.shared`; else that is an error.
+            may_differ: Whether components may have a different number of rows than the batch has
+                samples, see `MicroBatch.shared`; otherwise that is an error.
 
         Returns:
             Dataset of `MicroBatch`; the same object for the same dataset and arguments.
@@ -213,25 +213,25 @@ def distribute(
 ) -> tf.data.Dataset:
     """Return one rank's part of a dataset: step k of all ranks together is the serial batch k.
 
-    Rank `r` gets the rows `batch[r::size]` of every global batch and takes part in every step;
-    where it has no sample, it gets one duplicate row and `num_local == 0`. Shuffles without a seed
-    get `seed`, also with a single rank. Called again with the same dataset object and arguments it
-    returns the same object, so that caches stay filled and shuffles go on with a new order.
+    Rank `r` gets the rows `batch[r::size]` of every global batch and takes part in every step; if
+    it has no sample, it gets one copied row and `num_local == 0`. Shuffles without a seed get
+    `seed`, even with a single rank. Called again with the same dataset object and arguments, it
+    returns the same object, so caches stay filled and shuffles continue with a new order.
 
-    Local: no rank waits for another, but all ranks must give the same pipeline.
+    Local: no rank waits for another, but all ranks must pass the same pipeline.
 
     Args:
-        dataset: Batched with the global batch size. Where no transformation makes batches, the
-            first dimension of the elements is that of the batch, as in Keras. The transformations
-            must not depend on the rank.
+        dataset: Batched with the global batch size. If no transformation makes batches, the first
+            dimension of the elements is that of the batch, as in Keras. The transformations must
+            not depend on the rank.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
         micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
             `micro_batch_size * size`; the batch size of a batched one must equal that.
         seed: For shuffles without a seed.
         fingerprint: Whether each micro-batch has a number computed from its global batch, to be
-            compared between ranks. Where random numbers come before the place at which rows are
-            taken, such as those of an augmentation, they would always differ: then there is a
+            compared between ranks. If random numbers, such as those of an augmentation, come before
+            the place at which rows are taken, fingerprints would always differ: then there is a
             warning, and the number is 0.
 
     Returns:
@@ -276,7 +276,7 @@ def explain(
 
 
 def global_batch_size(dataset: tf.data.Dataset) -> int | None:
-    """Return the samples in a full global batch, None if not batched or not known. Local.
+    """Return the number of samples in a full global batch, None if not batched or unknown. Local.
 
     Args:
         dataset: As for `distribute`.
@@ -307,8 +307,8 @@ def is_batched(dataset: tf.data.Dataset) -> bool:
 def describe_order(dataset: tf.data.Dataset) -> str:
     """Name the transformations that decide which samples come when, with their seeds. Local.
 
-    Processes that build the same pipeline get the same text. They do not if one of them draws its
-    seeds at random, say, or takes a part of its own.
+    Processes that build the same pipeline get the same text. They do not if, for example, one of
+    them draws its seeds at random, or takes its own part.
 
     Args:
         dataset: As for `distribute`.

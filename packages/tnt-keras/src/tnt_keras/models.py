@@ -46,8 +46,8 @@ def save_model(
         filepath: As in Keras.
         overwrite: Whether an existing file is replaced; never asks.
         zipped: As in Keras.
-        tnt_save_all_devices: Whether every rank writes, to disks of their own; else the master
-            rank does, and all ranks wait for it.
+        tnt_save_all_devices: Whether every rank writes, to its own disk; otherwise the master rank
+            does, and all ranks wait for it.
         **kwargs: As in Keras.
 
     Raises:
@@ -76,12 +76,12 @@ def _save_plain(
 def load_model(filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
     """Read a model that the master rank sees, and distribute it. Collective.
 
-    Ranks that do not see the file get its bytes from the master. It returns when all ranks have
-    read the file, so that any of them may remove it then.
+    Ranks that cannot see the file get its bytes from the master. It returns when all ranks have
+    read the file, so any of them may then remove it.
 
     Args:
-        filepath: As in Keras, saved by any number of ranks or by Keras alone; what it is on the
-            master rank counts.
+        filepath: As in Keras, saved by any number of ranks or by plain Keras; the file that the
+            master rank sees counts.
         *args: As in Keras.
         **kwargs: As in Keras.
 
@@ -89,7 +89,7 @@ def load_model(filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> A
         The distributed model, compiled and with the state of its optimizer if it was saved so.
 
     Raises:
-        ValueError: On all ranks, if the master does not see the file, or it holds no model.
+        ValueError: On all ranks, if the master cannot see the file, or it contains no model.
         Exception: On all ranks, if one cannot read the file; says which and why.
     """
     return Model(
@@ -99,7 +99,7 @@ def load_model(filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> A
 
 @signature_of(keras.models.clone_model)
 def clone_model(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
-    """Make a distributed model of the same structure with new weights. Local.
+    """Create a distributed model of the same structure with new weights. Local.
 
     Args:
         model: A distributed model or one of Keras, as for `keras.models.clone_model`.
@@ -107,7 +107,7 @@ def clone_model(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
         **kwargs: As in Keras.
 
     Returns:
-        The distributed model; compiled like the given one, where Keras' own clones are.
+        The distributed model; compiled like the given one if Keras compiles its clones.
 
     Raises:
         ValueError: If `model` is not a Keras model.
@@ -117,7 +117,7 @@ def clone_model(model: keras.Model, *args: Any, **kwargs: Any) -> Any:
 
 
 def model_from_config(config: Any, custom_objects: Any = None) -> Any:
-    """Make a distributed model of its description. Local.
+    """Create a distributed model from its description. Local.
 
     Args:
         config: What `get_config()` of a functional model or a `keras.Sequential` gives, or
@@ -142,7 +142,7 @@ def model_from_config(config: Any, custom_objects: Any = None) -> Any:
 
 
 def model_from_json(json_string: str, custom_objects: Any = None) -> Any:
-    """Make a distributed model of what `model.to_json()` gives. Local.
+    """Create a distributed model from what `model.to_json()` gives. Local.
 
     Args:
         json_string: As for `keras.models.model_from_json`.

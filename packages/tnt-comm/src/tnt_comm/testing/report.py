@@ -33,7 +33,7 @@ class RankReport:
             to end (`timed_out`, `ended`) it is the parent's SIGKILL.
         pid: Process id.
         output: What the process wrote to stdout and stderr, in the order in which it was written.
-        stack_dump: Python stacks of all threads at the moment the time was over.
+        stack_dump: Python stacks of all threads when the time was up.
         seconds: When the outcome was known, in seconds after the start of the run.
     """
 

@@ -31,7 +31,7 @@ def run_ranks(
         function: Defined at the top level of an importable module (a test module is one).
         size: Number of ranks.
         *args: Arguments, the same for every rank; pickled.
-        timeout_s: Seconds until the ranks that are not done are asked for their stacks and killed.
+        timeout_s: Seconds until ranks that have not finished are asked for their stacks and killed.
         env: Environment variables to add or replace in every rank, over those of this process.
         grace_s: Seconds that the other ranks have after the first failure, for errors of their own.
         hosts: Where the ranks run, in order, `size` of them in all; by default all on this host.
@@ -41,7 +41,7 @@ def run_ranks(
         The results in rank order.
 
     Raises:
-        RanksFailed: If a rank raised, died or was not done in time.
+        RanksFailed: If a rank raised, died or did not finish in time.
         ValueError: If the call cannot be sent to the ranks, `hosts` are for another `size`, or both
             `hosts` and `preloaded` are given.
     """

@@ -24,7 +24,7 @@ class TraceEvent:
         name: What happened.
         begin_us: When it began, in microseconds of the clock of rank 0's host.
         end_us: When it ended.
-        arguments: What else is known of it.
+        arguments: What else is known about it.
     """
 
     rank: int
@@ -41,8 +41,8 @@ class Trace:
     """The content of a trace.
 
     Attributes:
-        ranks: For each rank what its part says of it: its `state` ("complete", "partial" if it was
-            written when another rank had ended, "started" if at start-up only, "missing") and,
+        ranks: For each rank what its part says about it: its `state` ("complete", "partial" if it
+            was written when another rank had ended, "started" if at start-up only, "missing") and,
             unless it is missing, its `host` and number of `dropped_events`.
         processes: Title of each rank.
         events: In the order of the file.
@@ -69,7 +69,7 @@ def read_trace(path: str | os.PathLike[str]) -> Trace:
     """Read a merged trace or the part of one rank. Local.
 
     Raises:
-        ValueError: If it is no valid trace: no JSON, an event without what its kind needs, a row
+        ValueError: If it is not a valid trace: no JSON, an event without what its kind needs, a row
             without title, or slices of a row that are neither nested nor apart.
     """
     content = json.loads(Path(path).read_text(encoding="utf-8"))

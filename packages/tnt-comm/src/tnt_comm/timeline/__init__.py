@@ -22,11 +22,11 @@ from tnt_comm.timeline.files import merge_left_parts
 class span:
     """Show the block of a `with` statement as a slice on the row of its thread. Local.
 
-    Slices of a thread are nested. May be used again, also inside of itself.
+    Slices of a thread are nested. May be used again, even inside itself.
 
     Args:
-        name: Slices of one name belong together, so it should not hold a number; there is room for
-            some ten thousand different ones.
+        name: Slices of one name belong together, so it should not contain a number; there is room
+            for about ten thousand different names.
     """
 
     __slots__ = ("_name",)
@@ -44,12 +44,12 @@ class span:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the slice, also if the block was left by an exception."""
+        """End the slice, even if the block was left by an exception."""
         _core.end_slice(self._name)
 
 
 def begin(name: str) -> None:
-    """Begin a slice on the row of this thread, where a `with` does not fit. Local.
+    """Begin a slice on the row of this thread, if a `with` does not fit. Local.
 
     Args:
         name: As for `span`.
@@ -86,10 +86,10 @@ def merge(path: str | os.PathLike[str]) -> None:
     A job does this itself at its end. It cannot if it was killed as a whole, if its ranks are
     programs without Python, or if its hosts do not share the folder; then collect the parts in one
     folder first. `python -m tnt_comm.timeline PATH` does the same. Each part of a Python program is
-    also a valid trace of its own.
+    also a valid trace by itself.
 
     Args:
-        path: The path that `TNT_TIMELINE` had. The file is written, the parts are removed.
+        path: The value that `TNT_TIMELINE` had. The file is written, and the parts are removed.
 
     Raises:
         ValueError: If there are no parts.

@@ -25,7 +25,7 @@ def fingerprint_of(element: Any) -> tf.Tensor:
 
     Args:
         element: Any structure of dense, ragged and sparse tensors; a dataset in it stands for all
-            of its elements.
+            its elements.
 
     Returns:
         int64 scalar.

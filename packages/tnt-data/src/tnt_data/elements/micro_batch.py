@@ -10,16 +10,16 @@ class MicroBatch(NamedTuple):
 
     Attributes:
         data: The user's element with the rows of this rank, same structure, dtypes and trailing
-            shapes as the serial batch. A rank without samples gets one row, a duplicate of the
-            first sample.
-        num_local: int64 scalar, samples of this rank: `len(range(rank, num_global, size))`; 0 means
-            that the row in `data` must not count.
-        num_global: int64 scalar, samples of the global batch over all ranks.
+            shapes as the serial batch. A rank without samples gets one row, a copy of the first
+            sample.
+        num_local: int64 scalar, number of samples of this rank: `len(range(rank, num_global,
+            size))`; 0 means that the row in `data` is a placeholder, which must not count.
+        num_global: int64 scalar, number of samples of the global batch over all ranks.
         fingerprint: int64 scalar, equal on all ranks if all have read the same global batch; 0 if
             it was not asked for, or would differ between ranks in any case.
         shared: bool vector, which components of `data`, in the order of `tf.nest.flatten`, are
-            whole on each rank, since they have other numbers of rows than the batch has samples:
-            nodes and edges of graphs, say. `()` if there can be none.
+            whole on each rank, since their number of rows differs from the number of samples, such
+            as nodes and edges of graphs. `()` if there can be none.
     """
 
     data: Any

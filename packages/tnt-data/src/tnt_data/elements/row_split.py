@@ -23,12 +23,12 @@ def micro_batch_size(batch_size: int, rank: int, size: int) -> int:
     """Return the number of samples that a rank takes of a global batch. Local.
 
     Args:
-        batch_size: Samples in the global batch, also a short one; 0 or more.
+        batch_size: Number of samples in the global batch, even a short one; 0 or more.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks that share the batch.
 
     Returns:
-        `len(range(rank, batch_size, size))`; 0 where there are fewer samples than ranks before it.
+        `len(range(rank, batch_size, size))`; 0 if there are no more samples than ranks before it.
 
     Raises:
         ValueError: If `rank` is not in `[0, size)` or `batch_size` is negative.

@@ -36,13 +36,12 @@ _ENTROPY_BITS = 64  # at least, of what NumPy takes if it is given no seed; it t
 
 
 def draws_random_numbers(*functions: Any) -> bool:
-    """Return whether code draws random numbers, and nothing seeds them. Local.
+    """Return whether code draws random numbers that nothing seeds. Local.
 
-    It does if it names them, and nothing is given a seed. So it does if it makes or knows a
-    generator of NumPy without a seed, or one of Python, which does not tell of its seed. The code
-    of functions is read, too, that it defines, or calls by a name of its module, of the function
-    around it, of an object, of a list or of another module of the user's; what it seeds is seeded
-    for those.
+    It does if it names random functions and seeds nothing, or if it creates or knows a generator of
+    NumPy without a seed, or one of Python, which does not tell its seed. This also reads the code
+    of functions that it defines, or calls by a name of its module, of the enclosing function, of an
+    object, of a list or of another module of the user; what it seeds is seeded for those.
 
     Args:
         functions: Functions, objects that can be called like one, or running generators, which

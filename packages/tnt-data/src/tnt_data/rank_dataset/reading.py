@@ -10,8 +10,8 @@ from tnt_data.transformations.read import read_transformations
 def without_prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return the dataset before its last `prefetch`, without automatic prefetching. Local.
 
-    What is read ahead of an iterator that then ends is lost. How much that is depends on chance, so
-    it matters if elements come from something that goes on from one pass to the next.
+    Elements that are read ahead of an iterator that then ends are lost. How many depends on chance,
+    so it matters if elements come from something that continues from one pass to the next.
 
     Args:
         dataset: Any dataset. With a release of TensorFlow whose transformations are not known, and
@@ -28,7 +28,7 @@ def without_prefetch(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def without_autotuning(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return the dataset with fixed settings where it has `tf.data.AUTOTUNE`. Local.
+    """Return the dataset with fixed settings instead of `tf.data.AUTOTUNE`. Local.
 
     TensorFlow tunes them in a thread that looks after 10 ms, 20 ms, ... up to once a minute. An
     iterator that is deleted wakes that thread before it tells it to end; where the thread is the

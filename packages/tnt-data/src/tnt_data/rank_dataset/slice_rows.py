@@ -33,9 +33,9 @@ def slice_batches(
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
         with_fingerprint: Whether to fold each global batch into a number.
-        may_differ: Whether dense components may have other numbers of rows than the targets, or
-            the first component of elements without targets. They belong to the batch as a whole
-            then, and `MicroBatch.shared` tells which.
+        may_differ: Whether dense components may differ in their number of rows from the targets, or
+            from the first component if there are no targets. They then belong to the batch as a
+            whole, and `MicroBatch.shared` tells which.
 
     Returns:
         Dataset of `MicroBatch`, with as many elements as `dataset`.
@@ -58,13 +58,13 @@ def slice_batches(
 
 
 def check_rows(element: Any) -> Any:
-    """Return an element that is an error when it is read, unless all components have equal rows.
+    """Return an element that is an error when read, unless all components have equal rows.
 
     Local.
 
     Args:
-        element: Of a dataset, inside of its function: any structure of dense, ragged and sparse
-            tensors.
+        element: An element inside a function of a dataset: any structure of dense, ragged and
+            sparse tensors.
     """
     components = tf.nest.flatten(element)
     counts = [_num_rows(one) if _has_rows(one) else None for one in components]

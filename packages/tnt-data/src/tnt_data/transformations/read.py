@@ -39,7 +39,7 @@ def read_transformations(
 
 @functools.cache  # once in a process
 def warn_of_unknown_release() -> None:
-    """Log what becomes of pipelines with a release of TensorFlow that is not known. Local."""
+    """Warn that the transformations of this release of TensorFlow are unknown. Local."""
     _logger.warning(
         "tnt-data does not know the transformations of TensorFlow %s. Every rank makes whole "
         "batches and cuts out its rows, and shuffles are left as they are: give them seeds. "

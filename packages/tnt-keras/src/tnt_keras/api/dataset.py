@@ -20,10 +20,10 @@ _PART = "_tnt_part"
 
 
 class DistributedDataset:
-    """This rank's part of each global batch; made by `distribute`.
+    """This rank's part of each global batch, from `distribute`.
 
     Args:
-        dataset: Of micro-batches; on one rank of whole batches.
+        dataset: A dataset of micro-batches; on one rank, of whole batches.
     """
 
     def __init__(self, dataset: Any) -> None:
@@ -61,7 +61,7 @@ class DistributedDataset:
 
     @property
     def element_spec(self) -> Any:
-        """What elements look like, which are those of the dataset itself, with some of the rows."""
+        """The spec of the elements: those of the dataset itself, with some of the rows."""
         spec = self._dataset.element_spec
         return spec.data if isinstance(spec, tnt_data.MicroBatch) else spec
 
@@ -75,7 +75,7 @@ def part_of(tensor: Any) -> Part | None:
 def distribute(
     dataset: tf.data.Dataset, *, micro_batch_size: int | None = None, read: str | None = None
 ) -> DistributedDataset:
-    """Share a dataset between ranks, for a training loop of one's own. Collective.
+    """Share a dataset between ranks, for your own training loop. Collective.
 
     For example::
 
@@ -83,26 +83,27 @@ def distribute(
             loss = train_step(x, y)        # a `tnt.function`
 
     Each element holds the rows r, r + n, ... of a global batch on rank r of n, and knows that: pass
-    it to a `tnt.function` as it is. A rank reads and computes what its rows need, where the
+    it to a `tnt.function` as it is. A rank reads and computes only what its rows need, if the
     pipeline allows that, while a loop over the dataset itself reads all of it on every rank. All
-    ranks get equally many elements. Where a batch has fewer samples than there are ranks, those
-    without samples get a duplicate of the first one, which does not count.
+    ranks get the same number of elements. If a batch has fewer samples than there are ranks, a rank
+    without samples gets a copy of the first one, with weight zero.
 
     `fit`, `evaluate` and `predict` take the dataset itself. `tnt_data.distribute` gives the parts
     as a `tf.data.Dataset`, for any rank.
 
     Args:
         dataset: Batched with the global batch size, the same on all ranks. A `shuffle` without a
-            seed is given the one that all ranks have.
-        micro_batch_size: For an unbatched dataset, the samples of each rank in a step.
-        read: "rank 0" or "all": which ranks read the dataset, as `tnt_read` of `fit`. If it is one,
-            all must read to the end, or leave a loop after the same element.
+            seed gets the same seed on all ranks.
+        micro_batch_size: For an unbatched dataset, the number of samples of each rank in a step.
+        read: "rank 0" or "all": which ranks read the dataset, as `tnt_read` of `fit`. If one rank
+            reads, all must iterate to the end, or leave a loop after the same element.
 
     Returns:
-        What can be iterated over any number of times; a new order for each, if it is shuffled.
+        An iterable that can be used any number of times, each time in a new order if it is
+        shuffled.
 
     Raises:
-        TypeError: If `dataset` is no `tf.data.Dataset`.
+        TypeError: If `dataset` is not a `tf.data.Dataset`.
         ValueError: If it cannot be shared, or ranks have different datasets.
     """
     if not isinstance(dataset, tf.data.Dataset):

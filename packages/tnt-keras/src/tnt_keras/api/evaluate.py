@@ -84,13 +84,13 @@ class Evaluating(MixinBase):
             steps: As in Keras.
             callbacks: As for `fit`.
             tnt_micro_batch_size: As for `fit`.
-            tnt_distribute_dataset: False if each rank gives samples of its own.
+            tnt_distribute_dataset: False if each rank passes its own samples.
             tnt_read: As for `fit`.
             verify_inputs: As for `fit`.
 
         Returns:
-            The predictions for all samples in their order, on all ranks; if each rank has samples
-            of its own, the predictions for those.
+            The predictions for all samples in their order, on all ranks; if each rank has its own
+            samples, the predictions for those.
 
         Raises:
             ValueError: As `fit` does.
@@ -139,7 +139,7 @@ class SingleBatches(MixinBase):
         class_weight: Any = None,
         return_dict: bool = False,
     ) -> Any:
-        """Train on a global batch that all ranks have, as in Keras otherwise. Collective.
+        """Train on a global batch that all ranks have, otherwise as in Keras. Collective.
 
         Args:
             x: As in Keras. There may be fewer samples than ranks.
@@ -165,7 +165,7 @@ class SingleBatches(MixinBase):
     def test_on_batch(
         self, x: Any, y: Any = None, sample_weight: Any = None, return_dict: bool = False
     ) -> Any:
-        """Evaluate a global batch that all ranks have, as in Keras otherwise. Collective.
+        """Evaluate a global batch that all ranks have, otherwise as in Keras. Collective.
 
         Args:
             x: As for `train_on_batch`.
@@ -181,7 +181,7 @@ class SingleBatches(MixinBase):
 
     @collective_call("predict_on_batch", compares=True)
     def predict_on_batch(self, x: Any) -> Any:
-        """Predict for a global batch that all ranks have, as in Keras otherwise. Collective.
+        """Predict for a global batch that all ranks have, otherwise as in Keras. Collective.
 
         Args:
             x: As for `train_on_batch`.

@@ -56,7 +56,7 @@ class Fitting(MixinBase):
 
         Args:
             x: A `tf.data.Dataset`, batched with the global batch size or unbatched; arrays; a
-                `keras.utils.PyDataset` or a generator of global batches. All ranks must give the
+                `keras.utils.PyDataset` or a generator of global batches. All ranks must pass the
                 same.
             y: Targets for arrays.
             batch_size: Global batch size for arrays.
@@ -75,16 +75,17 @@ class Fitting(MixinBase):
             validation_steps: As in Keras.
             validation_batch_size: Global batch size of arrays for validation.
             validation_freq: As in Keras.
-            tnt_micro_batch_size: For an unbatched dataset, the samples of each rank in a step.
+            tnt_micro_batch_size: For an unbatched dataset, the number of samples of each rank in a
+                step.
             tnt_validation_micro_batch_size: The same for `validation_data`.
-            tnt_distribute_dataset: False if each rank gives samples of its own, which are not
-                shared any more. All ranks must have the same number of steps.
+            tnt_distribute_dataset: False if each rank passes its own samples, which ranks then do
+                not share. All ranks must have the same number of steps.
             tnt_distribute_validation_dataset: The same for `validation_data`.
             tnt_read: "rank 0" if that rank reads `x` and `validation_data` as plain Keras does, and
-                each rank gets its rows; "all" if each reads all batches, which must be alike. By
+                each rank gets its rows; "all" if each reads all batches, which must be equal. By
                 default rank 0 reads what may be different each time: what draws random numbers
-                without a seed, `DataLoader`s, and generators that validate by `validation_steps`.
-                Arrays are there on all ranks.
+                without a seed, `DataLoader`s, and generators that validate with `validation_steps`.
+                Arrays are on all ranks anyway.
             verify_inputs: True if ranks compare in each step what they have read, so that no sample
                 is used twice and none is missing, which costs a little; False if not. By default
                 they compare some rows of each batch that Python code makes without random numbers.

@@ -135,36 +135,36 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     `batch_size` are those of the serial script: batches are global, every rank computes its part of
     each, and results are those of the serial run on every rank.
 
-    A method that a class derived from `keras.Model` has of its own (`compile`, `fit`, `save`, ...)
-    is called as the user wrote it, on every rank; what it calls in `super()` is that of this class.
+    If a class derived from `keras.Model` has its own method (`compile`, `fit`, `save`, ...), that
+    is called as the user wrote it, on every rank; `super()` in it is this class.
 
     All ranks must call the methods that compute, or write or read files: `fit`, `evaluate`,
     `predict`, the `*_on_batch` methods, `save`, `save_weights`, `export` and `load_weights`. On one
-    rank everything is plain Keras, except that shuffles without a seed get the one that they have
-    on several ranks, and batch normalisation is fused as it is there.
+    rank everything is plain Keras, except that shuffles without a seed get the same seed as on
+    several ranks, and batch normalisation is fused as it is there.
 
     Args:
-        model: Any Keras model; one that is distributed already is only given other options.
-        parallel_strategy: `ParallelStrategy.DATA`; `NONE` gives the model back as it is.
-        fused_batch_norm: Whether the model's steps compute `keras.layers.BatchNormalization` by one
-            operation where they train it, instead of the many that Keras takes. The results are the
-            same to rounding, and weights and files are untouched. It is done for inputs of 4
-            dimensions with channels last or first and without mask, on one rank too. None, the
+        model: Any Keras model; one that is distributed already only gets new options.
+        parallel_strategy: `ParallelStrategy.DATA`; `NONE` returns the model as it is.
+        fused_batch_norm: Whether the model's steps compute `keras.layers.BatchNormalization` with
+            one operation when they train it, instead of the many that Keras uses. The results are
+            the same up to rounding, and weights and files are untouched. This applies to inputs of
+            4 dimensions with channels last or first and without mask, also on one rank. None, the
             default, is True for a new model.
-        batch_norm: "local" for batch normalisation by the statistics of each rank's rows, as usual
-            in data-parallel training; "global" for those of the batch, as in the serial run. None,
+        batch_norm: "local" to normalise batches with the statistics of each rank's rows, as usual
+            in data-parallel training; "global" with those of the batch, as in the serial run. None,
             the default, is "local" for a new model. Layers with `synchronized=True`, and those of
             derived classes, take the statistics of the batch in any case.
-        draws: "serial" for the random numbers of the serial run; "local" lets each rank draw other
-            ones for its rows, which is faster where most of a step is drawing: losses then depend
-            on the number of ranks. None is "serial" for a new model.
+        draws: "serial" for the random numbers of the serial run; "local" lets each rank draw its
+            own for its rows, which is faster if most of a step is drawing: losses then depend on
+            the number of ranks. None is "serial" for a new model.
         check: Whether the first step of each kind is compared with the serial one, which costs as
-            much as a few steps; a difference is logged as an error, and is a fault of this package.
-            None is what `TNT_CHECK_STEPS` says for a new model, else False.
+            much as a few steps; a difference is logged as an error, and is a bug in this package.
+            None means what `TNT_CHECK_STEPS` says for a new model, otherwise False.
 
     Raises:
         TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
-        ValueError: If `batch_norm` or `draws` is none of its words.
+        ValueError: If `batch_norm` or `draws` is not one of its words.
         NotImplementedError: If pipelining is asked for.
     """
 
@@ -184,7 +184,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
-        """Make a distributed model of what `get_config()` gives. Local.
+        """Create a distributed model from what `get_config()` gives. Local.
 
         Args:
             config: Of a functional model, in `tnt.Sequential` of a `keras.Sequential`, distributed
@@ -201,7 +201,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the model as `keras.Model.compile` does. Local.
 
-        XLA cannot compile communication, so that on several ranks `jit_compile` is False.
+        XLA cannot compile communication, so `jit_compile` is False on several ranks.
 
         Args:
             *args: As in Keras.
@@ -228,7 +228,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
 
 
 class Sequential(Model, keras.Sequential):
-    """Make a distributed `keras.Sequential` of its layers.
+    """Create a distributed `keras.Sequential` from its layers.
 
         model = tnt.Sequential([keras.Input((64,)), keras.layers.Dense(10)])
 

@@ -12,7 +12,7 @@ class ParallelStrategy(enum.Flag):
     """How `tnt.Model` spreads a model over ranks.
 
     Attributes:
-        NONE: Not at all; `tnt.Model` gives the model back.
+        NONE: Not at all; `tnt.Model` returns the model as it is.
         DATA: Every rank holds the whole model and computes its part of each batch.
         PIPELINING: Every rank holds some layers. Not implemented.
         ALL: Both. Not implemented.

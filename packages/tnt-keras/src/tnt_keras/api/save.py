@@ -37,14 +37,14 @@ class Saving(MixinBase):
     ) -> None:
         """Write the model as a plain Keras model, with the optimizer's state. Collective.
 
-        The master rank writes, to another name first, so that the file is whole or absent; all
+        The master rank writes, to another name first, so the file is either whole or absent; all
         ranks wait for it.
 
         Args:
             filepath: As in Keras.
             overwrite: Whether an existing file is replaced; never asks.
             zipped: As in Keras.
-            tnt_save_all_devices: Whether every rank writes, to disks of their own.
+            tnt_save_all_devices: Whether every rank writes, to its own disk.
             **kwargs: As in Keras.
 
         Raises:
@@ -114,18 +114,18 @@ class Saving(MixinBase):
     def load_weights(self, filepath: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Read weights that the master rank sees, as `keras.Model.load_weights` does. Collective.
 
-        Ranks that do not see the file get its bytes from the master. It returns when all ranks have
-        read the file, so that any of them may remove it then.
+        Ranks that cannot see the file get its bytes from the master. It returns when all ranks have
+        read the file, so any of them may then remove it.
 
         Args:
-            filepath: As in Keras; what it is on the master rank counts.
+            filepath: As in Keras; the file that the master rank sees counts.
             *args: As in Keras.
             **kwargs: As in Keras.
 
         Raises:
-            FileNotFoundError: On all ranks, if the master does not see the file.
+            FileNotFoundError: On all ranks, if the master cannot see the file.
             OSError: On all ranks, if a rank cannot read the file; says which and why.
-            ValueError: Likewise, if the weights do not fit to the model.
+            ValueError: Likewise, if the weights do not fit the model.
         """
         self._tnt_owner.is_synchronized = False
         load = super().load_weights

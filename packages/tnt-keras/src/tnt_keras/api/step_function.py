@@ -161,11 +161,11 @@ def function(
     check: bool | None = None,
     **of_tensorflow: Any,
 ) -> Any:
-    """Make a function a step of a training loop that all ranks compute together. Local.
+    """Turn a function into a step of a training loop that all ranks compute together. Local.
 
     For example::
 
-        @tnt.function                      # in the place of `@tf.function`
+        @tnt.function                      # instead of `@tf.function`
         def train_step(x, y):
             with tf.GradientTape() as tape:
                 loss = loss_fn(y, model(x, training=True))
@@ -176,7 +176,7 @@ def function(
 
     Each call is one step, as `train_on_batch` is: its arguments hold one global batch, of which
     rank r of n computes the rows r, r + n, ...; what it changes and returns is that of the serial
-    run. What the function uses need not be told: any number of models, optimizers, losses and
+    run. You need not say what the function uses: any number of models, optimizers, losses and
     metrics.
 
     - Arrays and tensors may change from call to call, also in dictionaries, lists and tuples. Those
@@ -185,11 +185,11 @@ def function(
     - Everything else is a constant, the same on all ranks. As in a `tf.function`, a new value makes
       a new graph.
 
-    Inside of another step it is a plain function. On one rank it is a `tf.function`.
+    Inside another step it is a plain function. On one rank it is a `tf.function`.
 
     Args:
-        python_function: The function, also one that is a `tf.function` already.
-        run_eagerly: Whether it runs as Python code in each step, for `.numpy()` say.
+        python_function: The function; it may be a `tf.function` already.
+        run_eagerly: Whether it runs as Python code in each step, for example to use `.numpy()`.
         batch_norm: As for `tnt.Model`.
         draws: As for `tnt.Model`.
         check: As for `tnt.Model`.
@@ -202,8 +202,8 @@ def function(
     Raises:
         TypeError: If `tf.function` has no such option.
         ValueError: When it is called, if ranks were given different batches, or an argument may be
-            made of this rank's part of one.
-        RuntimeError: When it is called inside of a `tf.function`, or if one rank has changed the
+            computed from this rank's part of one.
+        RuntimeError: When it is called inside a `tf.function`, or if one rank has changed the
             weights by itself.
         tnt_comm.CommError: When it is called, if another rank is lost, late, or in another call.
     """
@@ -235,12 +235,12 @@ _KINDS = ("train", "test", "predict")
 def explain(model: Any) -> None:
     """Print on the master rank what ranks exchange in the steps that have run. Local.
 
-    There is a table for each kind of step: the values that travel in a step, with their sizes and
-    the lines of the script that ask for them, and the share of the arithmetic that all ranks do
-    alike. Values with the same number of *exchange* travel together. On one rank nothing does.
+    For each kind of step, a table shows the values that travel in a step, with their sizes and the
+    lines of the script that ask for them, and the share of the arithmetic that all ranks repeat.
+    Values with the same number of *exchange* travel together. On one rank nothing travels.
 
     Args:
-        model: A model that `tnt.Model` has made, or a function or method of `tnt.function`.
+        model: A model of `tnt.Model`, or a function or method of `tnt.function`.
 
     Raises:
         TypeError: If it is neither.
@@ -275,20 +275,20 @@ def _steps_of(model: Any) -> Iterable[Steps]:
 def should_stop() -> bool:
     """Return whether a scheduler has asked a rank to end, by SIGTERM, SIGUSR1 or SIGUSR2.
 
-    Collective, and a message of its own: ask after a step, or after some. From the first call on
-    these signals do not end the process any more, for the time of `--grace`, unless the script has
-    handlers of its own. For example::
+    Collective, with its own message: ask after each step, or after a few. From the first call on,
+    these signals no longer end the process for the time of `--grace`, unless the script has its own
+    handlers. For example::
 
         for batch in data:
             train_step(batch)
             if tnt.should_stop():
                 checkpoint.save("checkpoint")
-                sys.exit(75)  # which tells the launcher that the job is to be run again
+                sys.exit(75)  # tells the launcher to run the job again
 
     `fit` needs no such call: it saves and leaves by itself.
 
     Returns:
-        True on all ranks from the first call on before which a signal had come to one of them.
+        True on all ranks, from the first call on that follows a signal to one of them.
 
     Raises:
         tnt_comm.CommError: If another rank is lost, late, or in another call.

@@ -37,23 +37,23 @@ _classes_of_users: list[type] = []
 
 
 class Callback(keras.callbacks.Callback):
-    """Run a Keras callback on all ranks or on the master alone, with global logs or the rank's own.
+    """Run a Keras callback on all ranks or only on the master, with global logs or the rank's own.
 
         tnt.callbacks.Callback(TimeHistory(), aggregate_logs=False, run_on_all_ranks=False)
 
-    Callbacks that are not wrapped run on all ranks with global logs, but for those that only write;
-    see the page on callbacks. With its defaults this class changes nothing of that, except that a
+    Callbacks that are not wrapped run on all ranks with global logs, except those that only write;
+    see the page on callbacks. With its defaults, this class changes none of that, except that a
     `keras.callbacks.TensorBoard` writes on all ranks.
 
-    A callback that runs on the master alone may save the model, which writes without the other
-    ranks; it cannot evaluate or predict with it.
+    A callback that runs only on the master may save the model, without the other ranks; it cannot
+    evaluate or predict with it.
 
     Args:
-        callback: Any callback of Keras or of one's own.
-        aggregate_logs: Whether logs are those of the samples of all ranks. If not, they are those
-            of the samples that this rank has computed since the metrics were reset. Values that
-            cannot be told apart by rank stay global: of metrics whose state is no sum over samples.
-        run_on_all_ranks: Whether every rank runs it; else the master does.
+        callback: Any callback of Keras or your own.
+        aggregate_logs: Whether logs are about the samples of all ranks. If not, they are about the
+            samples that this rank has computed since the metrics were reset. Metrics whose state is
+            not a sum over samples stay global.
+        run_on_all_ranks: Whether every rank runs it; otherwise only the master does.
 
     Attributes:
         callback: As given.
@@ -61,8 +61,8 @@ class Callback(keras.callbacks.Callback):
         run_on_all_ranks: As given.
 
     Raises:
-        TypeError: If `callback` is no callback.
-        ValueError: If it is wrapped already, or would decide on the training of all ranks with what
+        TypeError: If `callback` is not a callback.
+        ValueError: If it is wrapped already, or would control the training of all ranks with what
             one rank knows.
     """
 
@@ -165,7 +165,7 @@ for _name in vars(keras.callbacks.Callback):
 
 
 def run_on_master(cls: _Class) -> _Class:
-    """Let callbacks of a class, or of one derived from it, run on the master rank alone. Local.
+    """Let callbacks of a class, or of one derived from it, run only on the master rank. Local.
 
     For loggers that Tarantella does not know. Call it on all ranks before `fit`, or write it above
     the class:
@@ -173,8 +173,8 @@ def run_on_master(cls: _Class) -> _Class:
         @tnt.callbacks.run_on_master
         class Notify(keras.callbacks.Callback): ...
 
-    A callback of the class that is wrapped as `tnt.callbacks.Callback(callback)` runs on all ranks
-    nevertheless.
+    A callback of the class still runs on all ranks if it is wrapped as
+    `tnt.callbacks.Callback(callback)`.
 
     Args:
         cls: A class of callbacks.
@@ -183,7 +183,7 @@ def run_on_master(cls: _Class) -> _Class:
         The class itself.
 
     Raises:
-        TypeError: If it is no class of callbacks.
+        TypeError: If it is not a class of callbacks.
     """
     if not (isinstance(cls, type) and issubclass(cls, keras.callbacks.Callback)):
         raise TypeError(

@@ -221,11 +221,11 @@ def allgather_object(value: Any) -> list[Any]:
     """Return the objects of all ranks, in rank order. Collective.
 
     Args:
-        value: Any object that can be pickled, of any size; None is one, too.
+        value: Any object that can be pickled, of any size, including None.
 
     Raises:
-        TypeError: On all ranks, if that of some rank cannot be pickled, or some rank cannot make it
-            of the pickle; names the rank.
+        TypeError: On all ranks, if the object of a rank cannot be pickled or unpickled; names the
+            rank.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if get_size() == 1:
@@ -240,13 +240,13 @@ def broadcast_object(value: Any = None, root: int = MASTER_RANK) -> Any:
         settings = tnt.broadcast_object(read_settings() if tnt.is_master_rank() else None)
 
     Args:
-        value: Any object that can be pickled; what other ranks than the root give has no effect.
+        value: Any object that can be pickled; only that of the root has an effect.
         root: The rank whose object it is, the same on all ranks.
 
     Raises:
         ValueError: If there is no such rank.
-        TypeError: On all ranks, if the object cannot be pickled, or some rank cannot make it of the
-            pickle; names the rank.
+        TypeError: On all ranks, if the object cannot be pickled, or a rank cannot unpickle it;
+            names the rank.
         tnt_comm.CommError: If another rank is lost, late, or in another call.
     """
     if not 0 <= root < get_size():

@@ -22,10 +22,10 @@ from tnt_keras.process.rank import get_rank, get_size
 
 
 class Dataset:
-    """One rank's part of a dataset, for a look at it or for a training loop of one's own.
+    """One rank's part of a dataset, to look at it or for your own training loop.
 
-    `fit`, `evaluate` and `predict` do all this by themselves. Rank and number of ranks can be
-    given, so that the parts of all ranks can be looked at in one process.
+    `fit`, `evaluate` and `predict` do all this by themselves. Pass a rank and the number of ranks
+    to look at the parts of all ranks in one process.
 
     Args:
         dataset: Batched with the global batch size, or unbatched.
@@ -57,13 +57,12 @@ class Dataset:
     ) -> tf.data.Dataset:
         """Return this rank's part: the rows `batch[rank::num_ranks]` of every batch. Local.
 
-        A rank without samples in a short last batch gets one row, a duplicate of the first sample,
-        which must not count. `tnt_data.distribute` says which rows these are; here they cannot
-        be distinguished from others.
+        A rank without samples in a short last batch gets one row, a copy of the first sample, which
+        must not count. `tnt_data.distribute` says which rows these are; here they look like others.
 
         Args:
             user_micro_batch_size: Samples per rank and step, needed for an unbatched dataset.
-            is_training: Has no effect: data for evaluation are shared likewise.
+            is_training: Has no effect: data for evaluation is shared in the same way.
             apply_batch: False for single samples instead of batches, without duplicates.
 
         Raises:
@@ -95,12 +94,12 @@ class Dataset:
 
     @property
     def micro_batch_size(self) -> int | None:
-        """Samples of this rank in a full batch; None before it is distributed, or if not known."""
+        """Samples of this rank in a full batch; None before it is distributed, or if unknown."""
         return self._micro_batch_size
 
     @property
     def num_samples(self) -> int:
-        """Samples of all ranks in one pass, counted by reading them where they are not known.
+        """Number of samples of all ranks in one pass, counted by reading them if it is unknown.
 
         Raises:
             ValueError: If the dataset has no end, or was not distributed yet.
@@ -146,11 +145,11 @@ class Dataset:
     def distributed_batch(
         self, dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = False
     ) -> tf.data.Dataset:
-        """Return this rank's rows of the batches that samples are joined to. Local.
+        """Return this rank's rows of the batches into which samples are joined. Local.
 
         Args:
             dataset: Yields samples.
-            batch_size: Samples in a batch of all ranks.
+            batch_size: Number of samples in a batch of all ranks.
             drop_remainder: Whether a short last batch is left out.
         """
         batches = dataset.batch(batch_size, drop_remainder)

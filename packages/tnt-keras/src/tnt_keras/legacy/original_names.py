@@ -53,7 +53,7 @@ def no_attribute(module: str, name: str) -> AttributeError:
 
 
 class Barrier:
-    """Wait until all members of a group have come to the same point.
+    """Wait until all members of a group have reached the same point.
 
         tnt.Barrier().execute()
 

@@ -36,7 +36,7 @@ class _TensorCollective:
         """Begin, without waiting for other members; the values are copied. Collective.
 
         Args:
-            inputs: Like the sample; of a broadcast, what others than the root give has no effect.
+            inputs: Like the sample; in a broadcast, only those of the root have an effect.
 
         Raises:
             ValueError: If `inputs` differs from the sample.
@@ -60,7 +60,7 @@ class _TensorCollective:
         """Wait until all members have begun, and return the result. Collective.
 
         Args:
-            inputs: Not needed; scripts of the original give the values once more.
+            inputs: Not needed; scripts of the original pass the values once more.
 
         Returns:
             As the class says.
@@ -131,9 +131,9 @@ class TensorAllreducer(_TensorCollective):
 
         total = tnt.TensorAllreducer(0.0).allreduce(own)
 
-    The result has the kind, dtype and shape of the inputs. Of bools it is whether any is true. An
-    `int` is exact, however large it becomes; integers of NumPy and TensorFlow wrap around as those
-    do.
+    The result has the kind, dtype and shape of the inputs. The sum of bools is whether any is true.
+    An `int` is exact, however large it becomes; integers of NumPy and TensorFlow wrap around as
+    usual.
 
     Args:
         inputs: A sample: a number, a NumPy scalar or array, an eager tensor, or lists, tuples and
@@ -172,7 +172,7 @@ class TensorBroadcaster(_TensorCollective):
 
         settings = tnt.TensorBroadcaster(settings).broadcast(settings)
 
-    The result has the kind, dtype and shape of the sample. Members but the root need no inputs.
+    The result has the kind, dtype and shape of the sample. Only the root needs inputs.
 
     Args:
         inputs: A sample, as for `TensorAllreducer`.
@@ -180,7 +180,7 @@ class TensorBroadcaster(_TensorCollective):
         group: Who takes part; all ranks by default.
 
     Raises:
-        TypeError: As for `TensorAllreducer`, or if `root_rank` is no integer.
+        TypeError: As for `TensorAllreducer`, or if `root_rank` is not an integer.
         ValueError: As for `TensorAllreducer`, or if the group has no such root.
     """
 
@@ -224,7 +224,7 @@ class TensorBroadcaster(_TensorCollective):
 
 
 class TensorAllgatherer(_TensorCollective):
-    """Give all ranks the numbers, arrays or tensors of all, one after the other.
+    """Give all ranks the numbers, arrays or tensors of all, one after another.
 
         lengths = tnt.TensorAllgatherer(0).allgather(own_length)
 

@@ -28,7 +28,7 @@ def get_rank() -> int:
 
 
 def get_size() -> int:
-    """Return the number of ranks; 1 for a script that `python` alone has started. Local."""
+    """Return the number of ranks; 1 for a script that was started with plain `python`. Local."""
     return tnt_comm.get_size()
 
 
@@ -50,14 +50,14 @@ def get_master_rank() -> int:
 def is_master_rank() -> bool:
     """Return whether this process is the master rank. Local.
 
-    Code that only one rank must run (writing a file of one's own, say) is guarded with it. Calls
-    of a distributed model's methods must *not* be guarded: all ranks take part in them.
+    Use it to guard code that only one rank must run, such as writing your own file. Do *not* guard
+    calls of a distributed model's methods: all ranks take part in them.
     """
     return get_rank() == MASTER_RANK
 
 
 def get_group_master_rank(group: tnt_comm.Group) -> int:
-    """Return the rank that writes what a group computes: the first of its members. Local.
+    """Return the rank that writes what a group computes: its first member. Local.
 
     Args:
         group: Some ranks.

@@ -52,11 +52,11 @@ _taking_part: list[FitBackup] = []
 def save_now() -> None:
     """Let the running `fit` write its backup at the end of this step, on all ranks. Local.
 
-    One rank may call it alone, in a callback, a thread, or a handler of a signal. In a validation
-    the backup is written at the end of the epoch.
+    A single rank may call it, in a callback, a thread, or a signal handler. During validation, the
+    backup is written at the end of the epoch.
 
     Raises:
-        RuntimeError: If no `fit` runs that has a `keras.callbacks.BackupAndRestore`.
+        RuntimeError: If no `fit` with a `keras.callbacks.BackupAndRestore` is running.
     """
     if not _taking_part:
         raise RuntimeError(

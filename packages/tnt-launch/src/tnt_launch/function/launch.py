@@ -36,20 +36,20 @@ def launch(
     The ranks are new Python processes of this host, in this process's folder, with its environment
     and search path; they are started, watched and ended as by the command `tarantella`. The
     function, its arguments and what it returns are pickled: functions of a notebook, lambdas and
-    closures too, with the values of all variables that they use; what was registered, set or
-    loaded outside of the function is not there. What rank 0 prints is written to `sys.stdout` while
-    the job runs, and so are errors and warnings of all ranks to `sys.stderr`. An interrupt (Ctrl-C)
-    ends all ranks, and so does the end of this process, however it comes.
+    closures too, with the values of all variables that they use. What was registered, set or loaded
+    outside the function is missing. What rank 0 prints is written to `sys.stdout` while the job
+    runs, and so are errors and warnings of all ranks to `sys.stderr`. An interrupt (Ctrl-C) ends
+    all ranks, and so does the end of this process, for whatever reason.
 
     Args:
         function: What every rank calls.
         n: Number of ranks; by default one for each GPU, or one rank if there is none.
         args: Positional arguments, the same for all ranks.
         kwargs: Keyword arguments, the same for all ranks.
-        env: Variables for all ranks besides those of this process, such as
+        env: Variables for all ranks, in addition to those of this process, such as
             `{"TNT_CHECK_STEPS": "1"}`.
         allow_gpus: Whether GPUs may be used.
-        output_on_all_devices: Whether what the other ranks print is shown too.
+        output_on_all_devices: Whether what the other ranks print is also shown.
         timeout_s: Longest wait of a collective operation, in seconds.
 
     Returns:
@@ -57,9 +57,10 @@ def launch(
 
     Raises:
         LaunchError: If the job cannot be started, or if this process is a rank itself.
-        TypeError: If the function or what it uses cannot be pickled, `args` is one argument and no
-            sequence, `n` is no number, or `env` has other things than texts.
-        RankFailedError: If a rank has ended otherwise than by an exception that can be raised here.
+        TypeError: If the function or what it uses cannot be pickled, `args` is not a sequence, `n`
+            is not a number, or `env` contains anything but strings.
+        RankFailedError: If a rank has ended in another way than by an exception that can be raised
+            here.
         BaseException: What the function raised on the rank that failed first, caused by a
             `RankFailedError` that names the rank and has its traceback.
     """
