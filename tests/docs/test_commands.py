@@ -65,8 +65,9 @@ def is_variant(command):
     trainers, below, and those of the tutorials' scripts, in `test_tutorials.py`.
     """
     is_of_readme = "README.md" in COMMANDS[command]
+    trains_again = "train.py --" in command or "draw_curves.py" in command
     in_forks = command in TRAINERS or OF_TUTORIALS in command
-    return not is_of_readme and ("train.py --" in command or in_forks)
+    return not is_of_readme and (trains_again or in_forks)
 
 
 def for_two_epochs(command):
