@@ -38,6 +38,7 @@ def draw(logs, values, output):
                 width = 6.0 / (1 + 3 * number)
                 axis.plot(1 + log["epoch"], log[value], linewidth=width, label=name)
             axis.set(xlabel="epoch", title=value.replace("_", " "))
+            axis.xaxis.get_major_locator().set_params(integer=True)
             axis.grid()
         axes[0][0].legend()
         figure.savefig(output, transparent=True, metadata={"Date": None})
