@@ -54,7 +54,7 @@ PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALL
 
 ON_TWO_RANKS = re.compile(r"(tarantella -n 2) -- (models/(?:transformer|image_class).*)")
 TRAINERS = [command for command in PROGRAMS if ON_TWO_RANKS.fullmatch(command)]
-OF_TUTORIALS = "examples/tutorials"
+OF_TUTORIALS = ("examples/tutorials", "logs/")
 ON_ONE = ("python models/lenet5/train.py", "python models/lenet5/train_serial.py")
 
 
@@ -66,7 +66,7 @@ def is_variant(command):
     """
     is_of_readme = "README.md" in COMMANDS[command]
     trains_again = "train.py --" in command or "draw_curves.py" in command
-    in_forks = command in TRAINERS or OF_TUTORIALS in command
+    in_forks = command in TRAINERS or any(place in command for place in OF_TUTORIALS)
     return not is_of_readme and (trains_again or in_forks)
 
 
@@ -173,8 +173,9 @@ def test_the_automatic_checks_run_exactly_the_test_command_of_the_readme():
 
 
 def options_of_trainers():
-    """Options that parsers of models/ add; each `--switch` has a `--no-switch` too."""
-    sources = [path.read_text(encoding="utf-8") for path in ROOT.glob("models/*/*.py")]
+    """Options of scripts in models/ and examples/; each `--switch` has a `--no-switch` too."""
+    scripts = [*ROOT.glob("models/*/*.py"), *ROOT.glob("examples/tutorials/*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in scripts]
     added = {option for source in sources for option in re.findall(r'"(--[a-z]\w*)"', source)}
     return added | {f"--no-{option[2:]}" for option in added}
 
