@@ -15,6 +15,8 @@ from source_tree import PACKAGES, ROOT, local_closure
 
 EVERYTHING = "all of the tree"
 MAIN_BRANCHES = ("origin/HEAD", "origin/main", "main", "origin/master", "master")
+FOLDERS = ("benchmarks", "docs", "examples", "models", "tools")
+"""Folders beside the packages, each of which is a part."""
 LOOKS_AT = {
     "style": {EVERYTHING},
     "tests/tools": {EVERYTHING},
@@ -22,10 +24,10 @@ LOOKS_AT = {
     "models": {*PACKAGES, "models"},
     "tests/bench": {*PACKAGES, "benchmarks", "models"},
     "tests/contract": {*PACKAGES, "docs"},
-    "tests/docs": {*PACKAGES, "docs", "benchmarks", "models"},
+    "tests/docs": {*PACKAGES, "docs", "benchmarks", "examples", "models"},
     "tests/end_to_end": {*PACKAGES, "benchmarks", "models"},
-    "tests/schedulers": {*PACKAGES, "docs"},
-    "docs": {*PACKAGES, "docs", "benchmarks", "models"},
+    "tests/schedulers": {*PACKAGES, "docs", "examples"},
+    "docs": {*PACKAGES, "docs", "benchmarks", "examples", "models"},
     "wheels": {*PACKAGES},
     "C++ tests": {"tnt-comm"},
 }
@@ -41,7 +43,7 @@ def part_of(path: str) -> str:
         return f"tests of {rest[0]}" if rest[1] == "tests" else rest[0]
     if first == "tests" and len(rest) > 1:
         return f"tests/{rest[0]}"
-    return first if rest and first in ("benchmarks", "docs", "models", "tools") else EVERYTHING
+    return first if rest and first in FOLDERS else EVERYTHING
 
 
 def parts_of(check: str) -> set[str]:

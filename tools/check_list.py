@@ -22,7 +22,7 @@ from source_tree import (
 BUILD_FOLDER = f"build/{sys.implementation.cache_tag}"  # below each package that is compiled
 SPELLED = (
     *("README.md", "CONTRIBUTING.md", "noxfile.py"),
-    *("packages", "docs", "models", "benchmarks", "tools", "tests"),
+    *("packages", "docs", "examples", "models", "benchmarks", "tools", "tests"),
 )
 """What codespell reads."""
 DIST = ROOT / "dist"  # the packages as they are installed

@@ -193,7 +193,6 @@ def test_a_profiler_that_goes_on_counts_the_seconds_of_both_runs(capsys, clock):
 
 
 def test_curves_become_a_picture(tmp_path):
-    pytest.importorskip("matplotlib", reason="in `nox -s models` only")
     path = tmp_path / "new" / "curves.svg"
     draw_curves({"serial": [3, 2, 1], "2 ranks": [3, 2, 1]}, path, title="loss of a test")
     assert "<svg" in path.read_text(encoding="utf-8")

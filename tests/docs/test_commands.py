@@ -7,16 +7,15 @@ neither run nor mapped does not exist: blocks are taken from the pages as they a
 
 import argparse
 import re
-import runpy
 import shlex
 import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import keras  # noqa: F401  so that ranks are forks of a process that has imported TensorFlow
 import pytest
 from cases import cases
 from packaging.requirements import Requirement
+from page_commands import commands_of, run_script
 from rank_pools import ENVIRONMENT
 from run_command import ROOT, run_command, run_once
 
@@ -35,7 +34,6 @@ PAGES = [
     *sorted(ROOT.glob("docs/howto/*.md")),
 ]
 OF_SCHEDULERS = {"-K", "-pe", "--cpus-per-task", "--gpus-per-task", "--kill-on-bad-exit"}
-BLOCK = re.compile(r"^```(?:bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 NOX = re.compile(r"python3 -m pip install .*--target \.bootstrap nox && PYTHONPATH=.* -s (\w+)")
 
 
@@ -43,9 +41,8 @@ def read_commands():
     """Commands, each with the pages it stands on."""
     commands = {}
     for page in PAGES:
-        for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-            for line in filter(None, map(str.strip, block.splitlines())):
-                commands.setdefault(line.removeprefix("$ "), []).append(page.name)
+        for command in commands_of(page):
+            commands.setdefault(command, []).append(page.name)
     return commands
 
 
@@ -57,16 +54,20 @@ PROGRAMS = [command for command in COMMANDS if command not in SESSIONS + INSTALL
 
 ON_TWO_RANKS = re.compile(r"(tarantella -n 2) -- (models/(?:transformer|image_class).*)")
 TRAINERS = [command for command in PROGRAMS if ON_TWO_RANKS.fullmatch(command)]
+OF_TUTORIALS = ("examples/tutorials", "logs/")
 ON_ONE = ("python models/lenet5/train.py", "python models/lenet5/train_serial.py")
 
 
 def is_variant(command):
-    """Whether a command trains once more with another option, or is run by forks below.
+    """Whether a command trains once more with another option, or is run by forks.
 
-    Options have tests of their own. The commands of the README are all run.
+    Options have tests of their own. The commands of the README are all run. Forks run those of
+    trainers, below, and those of the tutorials' scripts, in `test_tutorials.py`.
     """
     is_of_readme = "README.md" in COMMANDS[command]
-    return not is_of_readme and ("train.py --" in command or command in TRAINERS)
+    trains_again = "train.py --" in command or "draw_curves.py" in command
+    in_forks = command in TRAINERS or any(place in command for place in OF_TUTORIALS)
+    return not is_of_readme and (trains_again or in_forks)
 
 
 def for_two_epochs(command):
@@ -81,20 +82,13 @@ def test_a_command_of_the_documentation_succeeds(command):
     assert finished.status == 0, f"on {where}:\n{finished.output}\n{finished.messages}"
 
 
-def run_program(script, arguments):
-    """Run a script on this rank as Python would."""
-    sys.argv = [script, *arguments]
-    sys.path.insert(0, str(Path(script).parent))
-    runpy.run_path(script, run_name="__main__")
-
-
 @pytest.mark.parametrize("command", TRAINERS)
 def test_a_trainer_of_the_documentation_takes_its_flags_on_ranks(command, preloaded):
     """In forks; the launcher starts these commands in the long tail, and plans them here."""
     launcher, program = ON_TWO_RANKS.fullmatch(command).groups()
     assert run_command(f"{launcher} --dry-run -- {program}").status == 0
     script, *arguments = shlex.split(program)
-    run_ranks(run_program, 2, str(ROOT / script), arguments, env=ENVIRONMENT, preloaded=preloaded)
+    run_ranks(run_script, 2, script, arguments, env=ENVIRONMENT, preloaded=preloaded)
 
 
 def installed_by(command):
@@ -179,8 +173,9 @@ def test_the_automatic_checks_run_exactly_the_test_command_of_the_readme():
 
 
 def options_of_trainers():
-    """Options that parsers of models/ add; each `--switch` has a `--no-switch` too."""
-    sources = [path.read_text(encoding="utf-8") for path in ROOT.glob("models/*/*.py")]
+    """Options of scripts in models/ and examples/; each `--switch` has a `--no-switch` too."""
+    scripts = [*ROOT.glob("models/*/*.py"), *ROOT.glob("examples/tutorials/*.py")]
+    sources = [path.read_text(encoding="utf-8") for path in scripts]
     added = {option for source in sources for option in re.findall(r'"(--[a-z]\w*)"', source)}
     return added | {f"--no-{option[2:]}" for option in added}
 

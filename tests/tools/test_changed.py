@@ -39,6 +39,7 @@ def titles_and_folders(*parts):
         ("pyproject.toml", EVERYTHING),
         ("environment.toml", EVERYTHING),
         ("models/lenet5/train.py", "models"),
+        ("examples/tutorials/gan.py", "examples"),
         ("a/new/folder.py", EVERYTHING),
     ],
 )
