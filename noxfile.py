@@ -345,7 +345,7 @@ def bench(session: nox.Session, benchmark: str) -> None:
     """Run one benchmark, with options after `--`; peers are installed first."""
     ucx = PACKAGES["tnt-comm"]["project"]["optional-dependencies"]["ucx"]  # between two hosts
     is_of_comm = benchmark in ("allreduce", "kernels")
-    pictures = requirements("pictures") if "--plots" in session.posargs else []
+    pictures = requirements("models") if "--plots" in session.posargs else []
     install(session, local_closure("tnt-comm") if is_of_comm else PACKAGES, *ucx, *pictures)
     if (ROOT / "benchmarks" / benchmark / "install_peers.py").is_file():
         session.run("python", "-m", f"benchmarks.{benchmark}.install_peers")

@@ -54,8 +54,8 @@ def make_row(model: str, found: dict[str, dict[str, Any]]) -> Row:
         ratios = [b / a for a, b in zip(times["plain"], times["tnt"], strict=True)]
         row[f"{call}_of_plain"] = rounded(quartiles(ratios), 3)
     for kind in KINDS:
-        memory = [rank["memory_mb"] for rank in found[kind]["ranks"]]
-        row[f"memory_{kind}_mb"] = round(max(memory), 1)
+        memory = [rank["memory_mib"] for rank in found[kind]["ranks"]]
+        row[f"memory_{kind}_mib"] = round(max(memory), 1)
     row["partition_s"] = max(rank["partition_s"] for rank in found["tnt"]["ranks"])
     return row
 
@@ -66,7 +66,7 @@ def line_of(row: Row) -> str:
         f"{call} {row[f'{call}_plain_s'][1]:.3f} s x {row[f'{call}_of_plain'][1]:.2f}"
         for call in CALLS
     )
-    memory = f"memory {row['memory_plain_mb']:.0f} to {row['memory_tnt_mb']:.0f} MB"
+    memory = f"memory {row['memory_plain_mib']:.0f} to {row['memory_tnt_mib']:.0f} MiB"
     return f"{row['model']:12} {ratios}  {memory}  partition {row['partition_s']:.2f} s"
 
 

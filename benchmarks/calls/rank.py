@@ -54,9 +54,9 @@ def timed(call: Callable[[], object], rounds: int) -> list[StepTime]:
     return times[1:]
 
 
-def memory_mb() -> float:
+def memory_mib() -> float:
     """Of this process, without what it shares with others."""
-    return float(psutil.Process().memory_full_info().uss / 1e6)
+    return float(psutil.Process().memory_full_info().uss / 2**20)
 
 
 def measure(kind: str, name: str, samples: int, rounds: int, folder: Path) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def measure(kind: str, name: str, samples: int, rounds: int, folder: Path) -> di
         "save": lambda: model.save(path),
     }
     times = {call: [tuple(each) for each in timed(do, rounds)] for call, do in calls.items()}
-    return {"times": times, "memory_mb": memory_mb(), "partition_s": sum(partitions.seconds)}
+    return {"times": times, "memory_mib": memory_mib(), "partition_s": sum(partitions.seconds)}
 
 
 def main() -> None:

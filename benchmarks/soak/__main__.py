@@ -21,7 +21,7 @@ from benchmarks.soak.use import ProcessUse, left_since, look_at_host
 
 SUMS = "benchmarks.soak.sums"
 LOOKS = 20
-GROWTH_MB = 5.0  # of a process from the second quarter of a training to the last one
+GROWTH_MIB = 5.0  # of a process from the second quarter of a training to the last one
 JOB_S = 300
 LEFT_S = 60  # after which nothing of a job that has ended may be there
 PARTS = ("steps", "jobs", "crowd")
@@ -54,7 +54,7 @@ def train(ranks: int, steps: int) -> tuple[Row, list[str]]:
     return row, [
         f"rank {rank}: {name} has grown by {growth[name]:g}"
         for rank, growth in enumerate(growths)
-        for name, limit in (("memory_mb", GROWTH_MB), ("descriptors", 0), ("threads", 0))
+        for name, limit in (("memory_mib", GROWTH_MIB), ("descriptors", 0), ("threads", 0))
         if growth[name] > limit
     ]
 
@@ -68,7 +68,7 @@ def growth_of(uses: Sequence[ProcessUse]) -> dict[str, float]:
         name: round(
             median(getattr(u, name) for u in late) - median(getattr(u, name) for u in early), 2
         )
-        for name in ("memory_mb", "descriptors", "threads")
+        for name in ("memory_mib", "descriptors", "threads")
     }
 
 

@@ -18,7 +18,7 @@ LOOK_S = 0.2
 class ProcessUse:
     """Of one process."""
 
-    memory_mb: float  # resident, without what it shares with others
+    memory_mib: float  # resident, without what it shares with others
     descriptors: int
     threads: int
 
@@ -40,8 +40,8 @@ def use_of_this_process() -> ProcessUse:
     """Take a look at this process."""
     process = psutil.Process()
     with process.oneshot():
-        memory_mb = process.memory_full_info().uss / 1e6
-        return ProcessUse(memory_mb, process.num_fds(), process.num_threads())
+        memory_mib = process.memory_full_info().uss / 2**20
+        return ProcessUse(memory_mib, process.num_fds(), process.num_threads())
 
 
 def look_at_host(script: str) -> OnHost:

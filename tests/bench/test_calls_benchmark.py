@@ -8,11 +8,11 @@ from run_command import run_command
 from benchmarks.calls.__main__ import CALLS, make_row
 
 
-def found(seconds, memory_mb, partition_s):
+def found(seconds, memory_mib, partition_s):
     """Of two ranks, the second of which takes twice as long for each call of two rounds."""
     times = {call: [[seconds, 0.0], [2 * seconds, 0.0]] for call in CALLS}
     slow = {call: [[2 * wall, cpu] for wall, cpu in rounds] for call, rounds in times.items()}
-    common = {"memory_mb": memory_mb, "partition_s": partition_s}
+    common = {"memory_mib": memory_mib, "partition_s": partition_s}
     return {"ranks": [{"times": times, **common}, {"times": slow, **common}]}
 
 
@@ -20,7 +20,7 @@ def test_a_call_takes_as_long_as_the_slowest_rank():
     row = make_row("mlp", {"plain": found(1.0, 100.0, 0.0), "tnt": found(1.5, 110.0, 0.25)})
     assert row["predict_plain_s"] == pytest.approx([2.5, 3.0, 3.5])
     assert row["predict_of_plain"] == pytest.approx([1.5] * 3)
-    assert (row["memory_plain_mb"], row["memory_tnt_mb"], row["partition_s"]) == (100, 110, 0.25)
+    assert (row["memory_plain_mib"], row["memory_tnt_mib"], row["partition_s"]) == (100, 110, 0.25)
 
 
 def test_the_benchmark_runs_on_a_small_model(tmp_path):
@@ -31,4 +31,4 @@ def test_the_benchmark_runs_on_a_small_model(tmp_path):
     assert finished.status == 0, finished.output + finished.messages
     _, row = map(json.loads, file.read_text().splitlines())
     assert row["partition_s"] > 0
-    assert row["memory_tnt_mb"] > 0
+    assert row["memory_tnt_mib"] > 0

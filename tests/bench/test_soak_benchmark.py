@@ -23,7 +23,7 @@ def uses_of(memory):
     ],
 )
 def test_growth_is_from_the_second_quarter_to_the_last(memory, growth):
-    assert growth_of(uses_of(memory)) == {"memory_mb": growth, "descriptors": 0, "threads": 0}
+    assert growth_of(uses_of(memory)) == {"memory_mib": growth, "descriptors": 0, "threads": 0}
 
 
 def test_the_soak_runs(tmp_path):
