@@ -50,7 +50,7 @@ def train(ranks: int, steps: int) -> tuple[Row, list[str]]:
         uses = json.loads(result.read_text(encoding="utf-8"))["uses"]
     growths = [growth_of([ProcessUse(**use) for use in of_rank]) for of_rank in uses]
     row: Row = {"soak": "steps", "ranks": ranks, "steps": steps, "seconds": round(seconds, 1)}
-    row |= {name: [growth[name] for growth in growths] for name in growths[0]}
+    row |= {name: max(growth[name] for growth in growths) for name in growths[0]}
     return row, [
         f"rank {rank}: {name} has grown by {growth[name]:g}"
         for rank, growth in enumerate(growths)
