@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.quantities import Better, Quantity, quantity_of
 from benchmarks.records import Row, Section
+from benchmarks.spread import quartiles
 
 NOISE = 5e-4  # relative; values without quartiles have about four digits
 
@@ -100,8 +101,9 @@ def quantities_of(row: Row) -> Iterator[tuple[str, tuple[Quantity, Range]]]:
 
 
 def range_of(value: Any, quantity: Quantity) -> Range:
-    """Quartiles; a number without them is all three."""
-    lower, median, upper = value if isinstance(value, list) else [value] * 3
+    """Three numbers are quartiles; of others, these are taken."""
+    values = value if isinstance(value, list) else [value]
+    lower, median, upper = values if len(values) == 3 else quartiles(values)
     if quantity.better is Better.NEARER_ZERO:
         lower, median, upper = sorted(map(abs, (lower, median, upper)))
     return float(lower), float(median), float(upper)

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from benchmarks import compare
+from benchmarks.provenance import RESULTS
 
 HEADER = {"benchmark": "training", "processor": "one", "cores": 2, "options": {"pixels": 224}}
 ROW = {"model": "cnn", "rounds": 7, "of_ceiling": [0.95, 0.97, 0.99], "wall_s": [2.0, 2.1, 2.2]}
@@ -99,3 +100,10 @@ def test_files_without_a_common_row_are_refused(new, message, run, capsys):
         run([HEADER, ROW], new)
     assert refusal.value.code == 2
     assert re.search(message, capsys.readouterr().err)
+
+
+def test_the_stored_results_can_be_compared_with_themselves(capsys, monkeypatch):
+    for file in RESULTS.glob("*.jsonl"):
+        monkeypatch.setattr(sys, "argv", ["compare", str(file), str(file)])
+        assert compare.main() == 0, file.name
+        assert " 0 worse" in capsys.readouterr().out
