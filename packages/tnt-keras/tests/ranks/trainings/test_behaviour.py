@@ -72,7 +72,8 @@ def test_failure_to_load_weights_is_raised_on_every_rank(
     assert kind == own_kind == "ValueError"
     assert name in own_text
     assert "Rank 1: rank 0 could not read" in text
-    assert text.endswith(own_text.encode(errors="backslashreplace").decode())
+    cause = own_text.encode(errors="backslashreplace").decode()
+    assert text.endswith(f"{cause} [other-rank-failed]")
 
 
 def test_weights_that_only_the_master_loads_are_an_error_on_every_rank(
