@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -16,6 +17,23 @@ _GRACE_S = 3.0  # in which the main thread may come to its end by itself
 _GRACE_IF_WOKEN_S = 30.0  # the same where it will, however busy the host is
 _LAST_WORDS_S = 2.0
 _FAILURE = 1  # exit code
+_WAKE = signal.SIGURG  # by default it does nothing, so one that comes late harms nobody
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[signal.Signals]:
+    """Give a signal that raises KeyboardInterrupt in the main thread meanwhile, as Ctrl-C does.
+
+    Not Ctrl-C's own: shells start what is behind `&` in a script with that one ignored.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield signal.SIGINT  # only the main thread may set another one up
+        return
+    before = signal.signal(_WAKE, signal.default_int_handler)
+    try:
+        yield _WAKE
+    finally:
+        signal.signal(_WAKE, before if before is not None else signal.SIG_DFL)
 
 
 class JoinWatch:
@@ -26,6 +44,7 @@ class JoinWatch:
         self._rendezvous, self._rank = rendezvous, rank
         self._loss: Loss | None = None
         self._is_joining = False
+        self._wake = signal.SIGINT
         self._has_joined = False
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="tnt-watch", daemon=True)
@@ -34,18 +53,19 @@ class JoinWatch:
     @contextlib.contextmanager
     def joining(self) -> Iterator[None]:
         """Let a loss end what is done inside, in the main thread: as an error that tells it."""
-        self._is_joining = self._rendezvous.is_joining = True
-        try:
-            if self._loss is not None:
-                raise self._loss.error()
-            yield
-            self._has_joined = True
-        except KeyboardInterrupt:
-            if self._loss is not None:
-                raise self._loss.error() from None
-            raise
-        finally:
-            self._is_joining = False
+        with _interruptible() as self._wake:
+            self._is_joining = self._rendezvous.is_joining = True
+            try:
+                if self._loss is not None:
+                    raise self._loss.error()
+                yield
+                self._has_joined = True
+            except KeyboardInterrupt:
+                if self._loss is not None:
+                    raise self._loss.error() from None
+                raise
+            finally:
+                self._is_joining = False
 
     def end(self, text: str = "") -> None:
         """Tell the others that this process ends: because of a failure, or having done its work."""
@@ -69,7 +89,7 @@ class JoinWatch:
             return
         grace_s = _GRACE_S
         if self._is_joining:
-            _thread.interrupt_main()
+            _thread.interrupt_main(self._wake)
             grace_s = _GRACE_IF_WOKEN_S
         elif self._loss.is_orderly:
             return

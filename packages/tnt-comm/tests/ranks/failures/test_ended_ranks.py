@@ -77,7 +77,7 @@ def joins(size: int, env: dict[str, str], hosts: tuple[Host, ...] | None = None)
 def expected_error(rank: int) -> str:
     return (
         f"rank {rank}: rank 1 has ended (exit code 0) before it joined the job. Every rank must "
-        "run the same script up to its end; look at the output of that rank first."
+        "run the same script up to its end; look at the output of that rank first. [peer-lost]"
     )
 
 

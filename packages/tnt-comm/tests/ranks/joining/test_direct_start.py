@@ -111,6 +111,18 @@ def test_a_process_with_another_secret_is_no_rank(job):
     assert "it was refused: the secrets of the two differ" in of_other
 
 
+def test_ranks_of_a_background_job_end_as_quickly(job):
+    """Shells start what is behind `&` in a script with SIGINT ignored."""
+    ignore = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    fail = "rank == 1 and os.kill(os.getpid(), signal.SIGKILL); "
+    outcomes = finish(
+        start(ignore + MEET + fail + GO_ON, 2, lambda rank: task_of_srun(rank, [2], job))
+    )
+    code, output, messages = outcomes[0]
+    assert (code, output) == (1, "")
+    assert "PeerLostError: rank 1 " in messages
+
+
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_rank_that_is_killed_before_it_joins_ends_those_that_wait_for_it(failing, job):
     kill = f"rank == {failing} and os.kill(os.getpid(), signal.SIGKILL); "

@@ -160,7 +160,7 @@ class ControlSegment {
     std::array<char, 64> build;  // first in all builds
     std::atomic<std::uint32_t> is_ready;
     std::uint32_t size;
-    FixedText<256> sum_tree;
+    FixedText<64> sum_tree;
   };
 
   std::size_t num_bytes() const {
