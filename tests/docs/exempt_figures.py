@@ -41,7 +41,11 @@ EXEMPT = {
     },
     GOALS: {
         "benchmarks/allreduce/README.md": ["goals are 1.2 times", "8 bytes in 20 us"],
-        "docs/explanation/performance.md": ["65 % of memcpy", "The goal is 85 %"],
+        "docs/explanation/performance.md": [
+            "65 % of memcpy",
+            "The goal is 85 %",
+            "goal is at most 5 %",
+        ],
     },
     EXAMPLES: {
         "docs/howto/run_on_more_ranks.md": ["latency 9 us, bandwidth 9.8 GB/s"],
