@@ -9,6 +9,9 @@ import callbacks_of_one_rank
 import pytest
 from callbacks_of_one_rank import FIT, PREDICT
 from cases import cases
+from rank_pools import ENVIRONMENT
+
+from tnt_comm.testing import run_ranks
 
 AT_ENDS_OF_BATCHES = ("on_train_batch_end", "on_test_batch_end", "on_predict_batch_end")
 AT_ENDS = (*AT_ENDS_OF_BATCHES, "on_epoch_end")
@@ -51,14 +54,18 @@ def test_all_ranks_stop_where_a_serial_run_with_that_callback_stops(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("size", [2, 3])
-def test_weights_that_a_callback_of_one_rank_sets_are_named(size: int, pool_of: Any) -> None:
+def test_weights_that_a_callback_of_one_rank_sets_are_named(
+    size: int, pool_of: Any, preloaded: Any
+) -> None:
     for errors in pool_of(size).run(callbacks_of_one_rank.errors_of_setting_weights):
         assert len(errors) == len(FIT + PREDICT), errors
         for method, error in zip(FIT + PREDICT, errors, strict=True):
             assert error.startswith(f"{method}: RuntimeError: "), error
             assert "bias" in error
             assert "ranks [1] differ from rank 0" in error
-    for error in pool_of(2).run(callbacks_of_one_rank.error_of_borrowed_weights):
+    # Not in a pool, whose check of steps finds the other weights before the callback is told.
+    settings = {"env": ENVIRONMENT, "preloaded": preloaded}
+    for error in run_ranks(callbacks_of_one_rank.error_of_borrowed_weights, 2, **settings):
         assert error.startswith("RuntimeError"), error
         assert "ranks [1] differ from rank 0" in error
 
