@@ -53,16 +53,15 @@ def compare_ways() -> Iterator[Ways]:
         step_s = COMPUTE_S * (1 + on.jitter * expected_maximum(layout.num_ranks))
         computed_s = (1 - UPDATE_SHARE) * step_s
 
-        def exposed(shares: list[float], step_s: float = step_s, layout: Layout = layout) -> float:
-            job = make_job(replace(gradients, ready_share=shares), step_s, layout, how)
-            return replay(costs, job).end_s
-
-        now_s = max(0.0, exposed(list(gradients.ready_share)) - computed_s)
+        now_s, early_s = (
+            max(0.0, replay(costs, make_job(each, step_s, layout, how)).end_s - computed_s)
+            for each in (gradients, replace(gradients, ready_share=early))
+        )
         others = 1 - gradients.num_elements[last] / sum(gradients.num_elements)
         yield Ways(
             layout,
             now_s,
-            max(0.0, exposed(early) - computed_s) + _gathering_s(costs, layout),
+            early_s + _gathering_s(costs, layout),
             max(0.0, now_s - others * UPDATE_SHARE * step_s),
         )
 

@@ -41,19 +41,12 @@ AllreduceQuery query_of(const AllreduceCase& wanted) {
   return {wanted.topology, false, wanted.num_hosts, widened / ranks_per_host};
 }
 
-std::size_t num_copies(int size, Radices radices) {
-  std::size_t copies = 0;
-  for (const Level& level : levels_of(SumTree(size), radices)) {
-    copies += static_cast<std::size_t>(level.radix - 1);
-  }
-  return copies;
-}
-
 bool is_one_block(const AllreduceQuery& query) {
   return query.num_bytes <= kBlockBytes;
 }
 bool do_copies_fit(const AllreduceQuery& query, Radices radices) {
-  return num_copies(query.size, radices) * query.num_bytes <= kBlockBytes;
+  const LevelScheme whole{.is_split = false, .radices = radices};
+  return num_arrivals(whole, SumTree(query.size)) * query.num_bytes <= kBlockBytes;
 }
 
 // The table. A rule can be used where its memory and its arithmetic allow it (`reads`: in groups
@@ -102,9 +95,9 @@ const char* objection(const TuningRule& rule, const AllreduceQuery& query) {
 double estimated_us(AllreduceAlgorithm algorithm, int size, std::size_t num_bytes) {
   const MessagePattern pattern = pattern_of(algorithm);
   const auto bytes = static_cast<double>(num_bytes);
-  const double phases = pattern.scheme.is_split ? 2 : 1;
-  const auto rounds = static_cast<double>(num_rounds(pattern.scheme, SumTree(size)));
-  const double messages = phases * static_cast<double>(num_copies(size, pattern.scheme.radices));
+  const SumTree tree(size);  // in the default order: another one has as many folds
+  const auto rounds = static_cast<double>(num_rounds(pattern.scheme, tree));
+  const auto messages = static_cast<double>(num_arrivals(pattern.scheme, tree));
   const double share = static_cast<double>(size - 1) / size;
   const double combined = pattern.scheme.is_split ? share * bytes : messages * bytes;
   const double sent = pattern.scheme.is_split ? 2 * share * bytes : combined;
