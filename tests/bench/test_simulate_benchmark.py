@@ -427,6 +427,12 @@ def test_what_tarantella_measures_is_what_predictions_take(tmp_path):
     assert all(0 < each.speedup <= each.layout.num_ranks for each in group)
 
 
+def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path):
+    finished = run_command(f"tarantella measure -n 2 --output {tmp_path}/missing/machine.toml")
+    assert finished.status == 1
+    assert f"the folder of --output does not exist: '{tmp_path}/missing'" in finished.messages
+
+
 @needs_ucx
 def test_the_network_is_measured_between_two_hosts():
     env = {"TNT_TRANSPORT": "ucx", **LOOPBACK}

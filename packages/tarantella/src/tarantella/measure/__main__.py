@@ -25,6 +25,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if tnt_comm.get_size() == 1:
         sys.exit("tarantella measure needs 2 ranks or more: give -n, or hosts. Received: 1 rank.")
+    folder = os.path.dirname(os.path.abspath(arguments.output or ""))
+    if tnt_comm.get_rank() == 0 and not os.path.isdir(folder):
+        sys.exit(
+            f"tarantella measure: the folder of --output does not exist: {folder!r}. Create it, or "
+            f"name another file."
+        )
     measured = measure()
     if tnt_comm.get_rank() != 0:
         return
