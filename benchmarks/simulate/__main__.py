@@ -19,6 +19,7 @@ from benchmarks.simulate.predictions import PREDICTIONS, Prediction, predict_all
 from benchmarks.simulate.published import compare, names_of_series, series
 from benchmarks.simulate.schedules import check_bytes
 from benchmarks.simulate.simgrid import compare_with_simgrid
+from benchmarks.simulate.sourced import WrongInput
 
 PARTS = ("bytes", "measured", "published", "predictions", "embedding", "measure", "simgrid")
 # Of clusters in predictions.toml: points of the original there.
@@ -143,4 +144,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    command.run(main)
+    try:
+        command.run(main)
+    except WrongInput as error:
+        sys.exit(f"{error}")

@@ -118,7 +118,7 @@ def machine_from(name: str, tables: Mapping[str, Any]) -> Machine:
 
 def _positive(where: str, entry: Sourced) -> float:
     number = entry.value
-    if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not number >= 0:
         raise WrongInput(f"{where} must be a number, and not negative. Received: {number!r}.")
     if where.endswith("bytes_per_s") and number == 0:
         raise WrongInput(f"{where} must be more than 0.")

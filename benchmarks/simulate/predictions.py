@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.simulate.machine import Machine, machine, software
-from benchmarks.simulate.sourced import FOLDER, read_file, require_keys, sourced
+from benchmarks.simulate.sourced import FOLDER, WrongInput, read_file, require_keys, sourced
 from benchmarks.simulate.step import Layout, Step, predict
 
 PREDICTIONS = FOLDER / "predictions.toml"
@@ -100,6 +101,8 @@ def _predict(
 ) -> Prediction:
     """`steps_per_epoch`: of one rank."""
     compute_s = sourced({"step_s": table["step_s"]}, table["title"], ["step_s"])["step_s"].value
+    if not 0 < compute_s < math.inf:
+        raise WrongInput(f"{table['title']}: `step_s` must be above 0. Received: {compute_s}.")
     once_s = on.epoch_s * layout.num_ranks / steps_per_epoch if steps_per_epoch else 0.0
 
     def step(variant: Machine, *, is_divided: bool = False) -> Step:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from benchmarks.simulate.layers import UPDATE_SHARE, Gradients
 from benchmarks.simulate.machine import Machine, Software, costs_of
 from benchmarks.simulate.replay import Costs, Job, Outcome, replay
+from benchmarks.simulate.sourced import WrongInput
 from benchmarks.simulate.timeline import gradients_for
 
 
@@ -20,6 +21,10 @@ class Layout:
     hosts: int
     ranks_per_host: int
     is_host_first: bool = False  # TNT_SUM_TREE begins with the ranks of each host
+
+    def __post_init__(self) -> None:
+        if min(self.hosts, self.ranks_per_host) < 1:
+            raise WrongInput(f"Hosts and ranks must be 1 or more. Received: {self}.")
 
     @property
     def num_ranks(self) -> int:

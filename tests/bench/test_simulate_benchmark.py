@@ -427,6 +427,22 @@ def test_what_tarantella_measures_is_what_predictions_take(tmp_path):
     assert all(0 < each.speedup <= each.layout.num_ranks for each in group)
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("hosts = [1, 2]", "hosts = [0]", "must be 1 or more"),
+        ("ranks_per_host = 2", "ranks_per_host = -4", "must be 1 or more"),
+        ("value = 0.2", "value = -1", "`step_s` must be above 0"),
+        ("value = 0.2", "value = nan", "`step_s` must be above 0"),
+    ],
+)
+def test_predictions_of_nonsense_are_refused(before, after, why, tmp_path):
+    wanted = tmp_path / "wanted.toml"
+    wanted.write_text(WANTED.format(machine="rdma_100").replace(before, after))
+    with pytest.raises(WrongInput, match=why):
+        list(predict_all(wanted))
+
+
 def test_an_output_that_cannot_be_written_is_told_before_anything_is_measured(tmp_path):
     finished = run_command(f"tarantella measure -n 2 --output {tmp_path}/missing/machine.toml")
     assert finished.status == 1

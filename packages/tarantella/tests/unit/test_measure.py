@@ -1,6 +1,7 @@
 """The file that `tarantella measure` writes."""
 
 import math
+import os
 import sys
 
 import pytest
@@ -45,6 +46,21 @@ def test_the_latency_is_without_the_time_at_both_ends(half_round_trip_s, latency
     network = network_of(half_round_trip_s, 1e9, 2e-6, 1e-10)
     assert network["latency_s"] == pytest.approx(latency_s)
     assert network["send_s"] == network["receive_s"] == 2e-6
+
+
+def test_the_target_of_a_link_is_written_and_a_device_stays_one(tmp_path):
+    link, file = tmp_path / "link", tmp_path / "machine.toml"
+    link.symlink_to(file)
+    write_whole(str(link), "text")
+    assert link.is_symlink()
+    assert file.read_text() == "text"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(str(pipe), "text")
+    assert os.read(reader, 100) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo()
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path):

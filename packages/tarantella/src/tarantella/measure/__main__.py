@@ -25,12 +25,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if tnt_comm.get_size() == 1:
         sys.exit("tarantella measure needs 2 ranks or more: give -n, or hosts. Received: 1 rank.")
-    folder = os.path.dirname(os.path.abspath(arguments.output or ""))
-    if tnt_comm.get_rank() == 0 and not os.path.isdir(folder):
-        sys.exit(
-            f"tarantella measure: the folder of --output does not exist: {folder!r}. Create it, or "
-            f"name another file."
-        )
+    if tnt_comm.get_rank() == 0 and arguments.output is not None:
+        _require_file(arguments.output)
     measured = measure()
     if tnt_comm.get_rank() != 0:
         return
@@ -41,6 +37,17 @@ def main() -> None:
         sys.stdout.write(text)
     else:
         write_whole(arguments.output, text)
+
+
+def _require_file(path: str) -> None:
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        problem = f"the folder of --output does not exist: {folder!r}. Create it, or"
+    elif not path or os.path.isdir(path):
+        problem = f"--output must be a file, not a folder. Received: {path!r}. Please"
+    else:
+        return
+    sys.exit(f"tarantella measure: {problem} name another file.")
 
 
 def measure() -> Measured:

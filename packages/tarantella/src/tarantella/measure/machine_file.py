@@ -69,8 +69,11 @@ def text_of(measured: Measured) -> str:
 
 
 def write_whole(path: str, text: str) -> None:
-    """Write the file so that it is there as a whole or not at all."""
-    target = Path(path)
+    """Write the file so that it is there as a whole or not at all; a device is written to."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        target.write_text(text, encoding="utf-8")
+        return
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}-")
     try:
         with open(descriptor, "w", encoding="utf-8") as file:

@@ -106,7 +106,10 @@ def parse_arguments(parser: Parser, arguments: list[str]) -> argparse.Namespace:
 
 def arguments_of_measure(arguments: Sequence[str]) -> list[str]:
     """Return the command line that starts what `tarantella measure` runs on each rank. Pure."""
-    options, others = make_measure_parser().parse_known(arguments)
+    parser = make_measure_parser()
+    options, others = parser.parse_known(arguments)
+    if "--" in others:
+        parser.error("it takes no script, and no --")
     output = [] if options.output is None else ["--output", options.output]
     return [*others, "--", "-m", MEASURE, *output]
 

@@ -152,6 +152,8 @@ def test_measure_plans_ranks_that_measure(capsys):
 
 
 def test_measure_takes_no_script(capsys):
+    assert main(["measure", "-n", "2", "--output", "a", "--", "train.py"]) == 2
+    assert "it takes no script, and no --" in capsys.readouterr().err
     assert main(["measure", "-n", "2", "train.py"]) == 2
     assert "'train.py' comes before it" in capsys.readouterr().err
 
