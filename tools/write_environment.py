@@ -32,7 +32,7 @@ COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
 MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
 
-LAUNCHER_KINDS = {"Counts", "HostAndPort", "Path", "Text"}
+LAUNCHER_KINDS = {"Counts", "HostAndPort", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
 
 Variable = Mapping[str, Any]

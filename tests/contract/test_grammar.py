@@ -16,8 +16,8 @@ import write_environment
 from tnt_keras.process import rank as keras_rank
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.command_line import make_spec, parse_arguments
-from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Seconds, Word
-from tnt_launch.planning.kinds import Counts, HostAndPort, Path, Text
+from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Path, Seconds, Word
+from tnt_launch.planning.kinds import Counts, HostAndPort, Text
 from tnt_launch.planning.options import make_parser
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.variables import OPTIONS, USER_VARIABLES

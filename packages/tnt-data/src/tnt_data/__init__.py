@@ -12,7 +12,7 @@ except ModuleNotFoundError as error:
 
 from tnt_data.elements.fingerprints import fingerprint_of
 from tnt_data.elements.micro_batch import MicroBatch
-from tnt_data.elements.row_split import micro_batch_size
+from tnt_data.elements.row_split import RowSplit, micro_batch_size
 from tnt_data.errors import BatchSizeError, DataError, NotBatchedError, UnsupportedElementError
 from tnt_data.functions.python_code import draws_random_numbers
 from tnt_data.pipeline import (
@@ -43,6 +43,7 @@ __all__ = [
     "without_prefetch",
     "warn_of_unknown_release",
     "MicroBatch",
+    "RowSplit",
     "DataError",
     "BatchSizeError",
     "NotBatchedError",

@@ -8,7 +8,60 @@ first, that counts for nothing.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 from tnt_data.errors import BatchSizeError
+
+
+@dataclasses.dataclass(frozen=True)
+class RowSplit:
+    """Which rows of every global batch a rank takes.
+
+    A batch has `lanes` lanes: lane v of V holds the rows v, v + V, v + 2V, ... Rank r of n takes
+    V / n neighbouring lanes, from lane r V / n on, one after the other. With one lane for each
+    rank, the default, these are the rows `batch[r::n]`.
+
+    Attributes:
+        rank: Rank of the caller, `0 <= rank < size`.
+        size: Number of ranks that share a batch.
+        lanes: Number of lanes of a batch, a multiple of `size`.
+
+    Raises:
+        ValueError: If `rank` is not in `[0, size)`, or ranks cannot share the lanes evenly.
+
+    Example:
+        >>> list(RowSplit(rank=0, size=2, lanes=4).positions(10))
+        [0, 4, 8, 1, 5, 9]
+    """
+
+    rank: int
+    size: int
+    lanes: int
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        check_rank(self.rank, self.size)
+        if self.lanes < 1 or self.lanes % self.size:
+            raise ValueError(
+                f"Ranks must have equally many lanes. Received: lanes={self.lanes}, "
+                f"size={self.size}."
+            )
+
+    @property
+    def own_lanes(self) -> range:
+        """The lanes of this rank."""
+        count = self.lanes // self.size
+        return range(self.rank * count, (self.rank + 1) * count)
+
+    def positions(self, batch_size: int) -> Sequence[int]:
+        """Return the positions of this rank's rows in a batch, lane by lane. Local."""
+        of_lanes = [range(lane, batch_size, self.lanes) for lane in self.own_lanes]
+        return of_lanes[0] if len(of_lanes) == 1 else [p for lane in of_lanes for p in lane]
+
+    def num_rows(self, batch_size: int) -> int:
+        """Return how many rows of a batch this rank has. Local."""
+        return sum(len(range(lane, batch_size, self.lanes)) for lane in self.own_lanes)
 
 
 def check_rank(rank: int, size: int) -> None:

@@ -133,6 +133,17 @@ class Word(Kind[str]):
 
 
 @dataclass(frozen=True)
+class Path(Kind[str]):
+    """The path of a file."""
+
+    may_be_blank: bool = False
+    rule = "the path of a file"
+
+    def _parse(self, word: str) -> str | None:
+        return word if word or self.may_be_blank else None
+
+
+@dataclass(frozen=True)
 class Variable(Generic[_T, _Default]):
     """A variable that a user may set."""
 
@@ -185,6 +196,8 @@ FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(), None)
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none")
 CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False)
 EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False)
+LANES = Variable("TNT_LANES", Integer(minimum=1), None)
+STEP_HASHES = Variable("TNT_STEP_HASHES", Path(), None)
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING")
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False)
 OUTPUT_ON_ALL_DEVICES = Variable("TNT_OUTPUT_ON_ALL_DEVICES", Boolean(), False)
@@ -194,4 +207,4 @@ NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
 
 # What describes a rank belongs to the launcher: what it finds there is replaced.
 JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID", "TNT_RESTART_COUNT", "TNT_SCHEDULER_JOB", "TNT_RANK_PROCESS")
-ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_SUM_TREE", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
+ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_SUM_TREE", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_LANES", "TNT_STEP_HASHES", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")

@@ -131,6 +131,17 @@ class Word(Kind[str]):
 
 
 @dataclass(frozen=True)
+class Path(Kind[str]):
+    """The path of a file."""
+
+    may_be_blank: bool = False
+    rule = "the path of a file"
+
+    def _parse(self, word: str) -> str | None:
+        return word if word or self.may_be_blank else None
+
+
+@dataclass(frozen=True)
 class Variable(Generic[_T, _Default]):
     """A variable that a user may set."""
 

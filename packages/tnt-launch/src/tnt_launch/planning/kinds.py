@@ -14,17 +14,6 @@ _HOST_AND_PORT = re.compile(r"(\[[^\]\s]+\]|[^:\[\]\s]+):(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True)
-class Path(Kind[str]):
-    """The path of a file."""
-
-    may_be_blank: bool = False
-    rule = "the path of a file"
-
-    def _parse(self, word: str) -> str | None:
-        return word if word or self.may_be_blank else None
-
-
-@dataclass(frozen=True)
 class Text(Kind[str]):
     """Any text of at least `least_bytes` bytes."""
 

@@ -4,8 +4,8 @@
 # fmt: off
 # ruff: noqa: E501
 
-from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Seconds, Variable, Word
-from tnt_launch.planning.kinds import Counts, HostAndPort, Option, Path, Text
+from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Path, Seconds, Variable, Word
+from tnt_launch.planning.kinds import Counts, HostAndPort, Option, Text
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(("auto", "shm", "gpi2", "ucx")), "auto")
 TIMEOUT_S = Variable("TNT_TIMEOUT_S", Seconds(), 600)
@@ -26,6 +26,8 @@ FUSION_THRESHOLD = Variable("TNT_FUSION_THRESHOLD", IntegerOrAuto(), None)
 WIRE_DTYPE = Variable("TNT_WIRE_DTYPE", Word(("none", "bfloat16", "float16")), "none")
 CHECK_STEPS = Variable("TNT_CHECK_STEPS", Boolean(), False)
 EXPLAIN_STEPS = Variable("TNT_EXPLAIN_STEPS", Boolean(), False)
+LANES = Variable("TNT_LANES", Integer(minimum=1), None)
+STEP_HASHES = Variable("TNT_STEP_HASHES", Path(), None)
 TIMELINE = Variable("TNT_TIMELINE", Path(), None)
 LOG_LEVEL = Variable("TNT_LOG_LEVEL", Word(("DEBUG", "INFO", "WARNING", "ERROR")), "WARNING")
 LOG_ON_ALL_DEVICES = Variable("TNT_LOG_ON_ALL_DEVICES", Boolean(), False)
@@ -36,9 +38,9 @@ NUM_THREADS = Variable("TNT_NUM_THREADS", Integer(minimum=1), None)
 
 # What describes a rank belongs to the launcher: what it finds there is replaced.
 JOB_VARIABLES = ("TNT_RANK", "TNT_SIZE", "TNT_LOCAL_RANK", "TNT_LOCAL_SIZE", "TNT_NODE_RANK", "TNT_NUM_NODES", "TNT_JOB_ID", "TNT_RESTART_COUNT", "TNT_SCHEDULER_JOB", "TNT_RANK_PROCESS")
-ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_SUM_TREE", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
+ALL_NAMES = (*JOB_VARIABLES, "TNT_TRANSPORT", "TNT_TIMEOUT_S", "TNT_GRACE_S", "TNT_STALL_S", "TNT_STALL_REPORT_S", "TNT_ALLREDUCE_ALGORITHM", "TNT_SUM_TREE", "TNT_GPI2_LIBRARY", "TNT_GPI2_PORT", "TNT_UCX_LIBRARY", "TNT_UCX_RDMA", "TNT_RENDEZVOUS", "TNT_JOB_SECRET", "TNT_INTERFACE", "TNT_FUSION_THRESHOLD_KB", "TNT_FUSION_THRESHOLD", "TNT_WIRE_DTYPE", "TNT_CHECK_STEPS", "TNT_EXPLAIN_STEPS", "TNT_LANES", "TNT_STEP_HASHES", "TNT_TIMELINE", "TNT_LOG_LEVEL", "TNT_LOG_ON_ALL_DEVICES", "TNT_OUTPUT_ON_ALL_DEVICES", "TNT_TENSORBOARD_ON_ALL_DEVICES", "TNT_GPUS_PER_NODE", "TNT_NUM_THREADS")
 
-USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, SUM_TREE, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
+USER_VARIABLES = (TRANSPORT, TIMEOUT_S, GRACE_S, STALL_S, STALL_REPORT_S, ALLREDUCE_ALGORITHM, SUM_TREE, GPI2_LIBRARY, GPI2_PORT, UCX_LIBRARY, UCX_RDMA, RENDEZVOUS, JOB_SECRET, INTERFACE, FUSION_THRESHOLD_KB, FUSION_THRESHOLD, WIRE_DTYPE, CHECK_STEPS, EXPLAIN_STEPS, LANES, STEP_HASHES, TIMELINE, LOG_LEVEL, LOG_ON_ALL_DEVICES, OUTPUT_ON_ALL_DEVICES, TENSORBOARD_ON_ALL_DEVICES, GPUS_PER_NODE, NUM_THREADS)
 OPTIONS = {
     "TNT_TIMEOUT_S": Option("--timeout", "communication", "longest wait of a collective operation (default: 600)", "SECONDS"),
     "TNT_GRACE_S": Option("--grace", "signals and restarts", "time that ranks have to save and leave after SIGTERM, SIGUSR1 or SIGUSR2 before they are killed (default: 20)", "SECONDS"),
@@ -47,6 +49,7 @@ OPTIONS = {
     "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "type that float32 gradients are rounded to while they travel (default: none)"),
     "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "also run the first step of each kind serially, on a few rows, and compare"),
     "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
+    "TNT_LANES": Option("--lanes", "exactness", "cut every batch into V lanes, which ranks share evenly: then weights, losses and metrics have the same bits on any number of ranks that divides V (default: one lane for each rank)", "V"),
     "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "lowest level of messages that are shown (default: WARNING)"),
     "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "show the messages of every rank, not only of rank 0"),
     "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),
