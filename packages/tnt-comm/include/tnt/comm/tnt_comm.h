@@ -90,6 +90,16 @@ TNT_COMM_API tnt_comm_status tnt_comm_last_status(void);
 /* Version of the library, such as "1.2.0". Never fails. */
 TNT_COMM_API const char* tnt_comm_version(void);
 
+/* Local: *out = the arrays of some neighbouring ranks, combined in the order in which
+ * all ranks are, if their number is a branch of that tree: the order of as many ranks as
+ * there are arrays, each of `count` elements. `out` may be one of them. For a process
+ * that computes what several ranks would: what is combined of such branches has the same
+ * bits as what is combined of all. For that 16-bit floats must be given as float32, since
+ * a result is rounded. */
+TNT_COMM_API tnt_comm_status tnt_comm_combine(const void* const* arrays, int32_t num_arrays,
+                                              void* out, uint64_t count, tnt_comm_dtype dtype,
+                                              tnt_comm_op op);
+
 /* ---- The job -------------------------------------------------------------
  * Collective: every rank calls it. Reads the TNT_* variables; without them the
  * process is a world of one rank. Called by the collectives if needed. */

@@ -10,34 +10,6 @@
 namespace tnt::keras {
 namespace {
 
-tnt_comm_dtype comm_dtype_of(TF_DataType dtype) {
-  switch (dtype) {
-    case TF_HALF:
-      return TNT_COMM_FLOAT16;
-    case TF_BFLOAT16:
-      return TNT_COMM_BFLOAT16;
-    case TF_FLOAT:
-      return TNT_COMM_FLOAT32;
-    case TF_DOUBLE:
-      return TNT_COMM_FLOAT64;
-    case TF_INT8:
-      return TNT_COMM_INT8;
-    case TF_INT16:
-      return TNT_COMM_INT16;
-    case TF_INT32:
-      return TNT_COMM_INT32;
-    case TF_INT64:
-      return TNT_COMM_INT64;
-    case TF_UINT8:
-      return TNT_COMM_UINT8;
-    case TF_BOOL:
-      return TNT_COMM_BOOL;
-    default:
-      throw KernelError(TF_INVALID_ARGUMENT, "tensors of type number " + std::to_string(dtype) +
-                                                 " cannot be combined over ranks");
-  }
-}
-
 class Allreduce {
  public:
   explicit Allreduce(TF_OpKernelConstruction* context)

@@ -62,6 +62,8 @@ int32_t tnt_comm_abi_version(void);
 const char* tnt_comm_last_error(void);
 tnt_comm_status tnt_comm_rank(int32_t* rank);
 tnt_comm_status tnt_comm_set_label(const char* label, const char* caller);
+tnt_comm_status tnt_comm_combine(const void* const* arrays, int32_t num_arrays, void* out,
+                                 uint64_t count, tnt_comm_dtype dtype, tnt_comm_op op);
 tnt_comm_status tnt_group_run(int64_t group, const tnt_call* call, double timeout_s);
 tnt_comm_status tnt_reducer_start(int64_t reducer, int64_t tensor, const void* data, double scale);
 tnt_comm_status tnt_reducer_start_into(int64_t reducer, int64_t tensor, const void* data, void* out,

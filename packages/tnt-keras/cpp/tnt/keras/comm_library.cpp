@@ -47,6 +47,7 @@ extern "C" __attribute__((visibility("default"))) const char* tnt_keras_open_com
   if (!find(handle, "tnt_comm_last_error", library.last_error) ||
       !find(handle, "tnt_comm_rank", library.rank) ||
       !find(handle, "tnt_comm_set_label", library.set_label) ||
+      !find(handle, "tnt_comm_combine", library.combine) ||
       !find(handle, "tnt_group_run", library.group_run) ||
       !find(handle, "tnt_reducer_start", library.reducer_start) ||
       !find(handle, "tnt_reducer_start_into", library.reducer_start_into) ||

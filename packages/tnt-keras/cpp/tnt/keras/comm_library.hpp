@@ -10,6 +10,7 @@ struct CommLibrary {
   decltype(&tnt_comm_last_error) last_error = nullptr;
   decltype(&tnt_comm_rank) rank = nullptr;
   decltype(&tnt_comm_set_label) set_label = nullptr;
+  decltype(&tnt_comm_combine) combine = nullptr;
   decltype(&tnt_group_run) group_run = nullptr;
   decltype(&tnt_reducer_start) reducer_start = nullptr;
   decltype(&tnt_reducer_start_into) reducer_start_into = nullptr;

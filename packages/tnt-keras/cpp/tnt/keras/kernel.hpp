@@ -49,6 +49,9 @@ std::vector<int64_t> shape(const TF_Tensor* tensor);
 size_t num_elements(const TF_Tensor* tensor);
 size_t bytes_per_row(const TF_Tensor* tensor);
 
+/// tnt-comm's name of a type. Throws if it cannot combine elements of that.
+tnt_comm_dtype comm_dtype_of(TF_DataType dtype);
+
 /// Allocates output `index`.
 TensorPtr allocate_output(TF_OpKernelContext* context, int index, TF_DataType dtype,
                           const std::vector<int64_t>& dims);

@@ -9,6 +9,7 @@ __attribute__((constructor)) void register_all() {
   tnt::keras::register_gather_ops();
   tnt::keras::register_broadcast_ops();
   tnt::keras::register_allreduce_op();
+  tnt::keras::register_combine_ops();
   tnt::keras::register_draw_ops();
 }
 

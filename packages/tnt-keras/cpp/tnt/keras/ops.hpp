@@ -7,6 +7,7 @@ void register_reduce_ops();
 void register_gather_ops();
 void register_broadcast_ops();
 void register_allreduce_op();
+void register_combine_ops();
 void register_draw_ops();
 
 }  // namespace tnt::keras

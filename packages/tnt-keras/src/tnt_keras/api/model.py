@@ -17,6 +17,7 @@ from tnt_keras.api.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
+from tnt_keras.process.lanes import is_partitioned, use_lanes
 from tnt_keras.process.rank import get_size, is_shown, logger
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
@@ -86,7 +87,7 @@ class _OfAnyClass(patch.MixinBase):
 
     def _tnt_function(self, kind: str, make: Callable[..., Any], force: bool) -> Any:
         attribute = f"{kind}_function"
-        if get_size() == 1:
+        if not is_partitioned():
             return make(force)
         if force or getattr(self, attribute) is None:
             function = function_for_keras(
@@ -101,7 +102,7 @@ class _OfAnyClass(patch.MixinBase):
     def _tnt_step(self, name: str) -> Any:
         if get_size() > 1 and not is_inside_step():
             require_call(name)
-        is_on_whole_batches = get_size() == 1 or tf.executing_eagerly()
+        is_on_whole_batches = not is_partitioned() or tf.executing_eagerly()
         return fused_batch_norm(is_on_whole_batches and self._tnt_owner.options.fuses_batch_norm)
 
     def _tnt_steps(self, kind: str, make: Callable[..., Any]) -> Steps:
@@ -161,10 +162,16 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         check: Whether the first step of each kind is compared with the serial one, which costs as
             much as a few steps; a difference is logged as an error, and is a bug in this package.
             None means what `TNT_CHECK_STEPS` says for a new model, otherwise False.
+        lanes: Number of parts into which every batch is cut, whatever the number of ranks: all
+            numbers of ranks among which they can be divided give the same bits. It holds for the
+            whole process, and is best given by `tarantella --lanes`, which sets threads and seeds
+            before the script begins. None leaves it as it is, by default one lane for each rank.
 
     Raises:
         TypeError: If `model` is not a Keras model, or `parallel_strategy` not a `ParallelStrategy`.
-        ValueError: If `batch_norm` or `draws` is not one of its words.
+        ValueError: If `batch_norm` or `draws` is not one of its words, or this number of ranks
+            cannot share the lanes.
+        RuntimeError: If `lanes` come after batches were split without them.
         NotImplementedError: If pipelining is asked for.
     """
 
@@ -177,10 +184,11 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
         batch_norm: str | None = None,
         draws: str | None = None,
         check: bool | None = None,
+        lanes: int | None = None,
     ) -> Any:
         """Distribute the given model."""
         options = given_options(fused_batch_norm, batch_norm, draws, check)
-        return _distribute(model, parallel_strategy, options=options)
+        return _distribute(model, parallel_strategy, options=options, lanes=lanes)
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Any:
@@ -211,7 +219,7 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
             RuntimeError: If a `tf.distribute.Strategy` is active.
         """
         framework.check_no_strategy("compile")
-        if get_size() > 1:
+        if is_partitioned():
             signature = inspect.signature(keras.Model.compile)
             if signature.bind_partial(self, *args, **kwargs).arguments.get("jit_compile") is True:
                 logger.warning(
@@ -243,6 +251,7 @@ class Sequential(Model, keras.Sequential):
         batch_norm: As for `Model`.
         draws: As for `Model`.
         check: As for `Model`.
+        lanes: As for `Model`.
     """
 
     def __new__(
@@ -255,11 +264,12 @@ class Sequential(Model, keras.Sequential):
         batch_norm: str | None = None,
         draws: str | None = None,
         check: bool | None = None,
+        lanes: int | None = None,
     ) -> Any:
         """Make the Keras model and distribute it."""
         plain = keras.Sequential(layers, trainable, name)
         options = given_options(fused_batch_norm, batch_norm, draws, check)
-        return _distribute(plain, options=options)
+        return _distribute(plain, options=options, lanes=lanes)
 
 
 def _distribute(
@@ -267,6 +277,7 @@ def _distribute(
     strategy: ParallelStrategy = ParallelStrategy.DATA,
     *,
     options: dict[str, Any] | None = None,
+    lanes: int | None = None,
 ) -> keras.Model:
     if not isinstance(model, keras.Model):
         raise TypeError(
@@ -282,7 +293,9 @@ def _distribute(
     framework.check_not_distributed_otherwise(model)
     framework.set_up_process()
     private.check_version()
-    if get_size() > 1:
+    if lanes is not None:
+        use_lanes(lanes)
+    if is_partitioned():
         private_tensorflow.check_version()
     below = Sequential if isinstance(model, keras.Sequential) else Model
     patch.add_mixin(model, _OfAnyClass, below=below)
@@ -300,7 +313,7 @@ def _distribute(
 def _distribute_compiled(model: Any) -> None:
     owner = model._tnt_owner
     owner.is_synchronized = False
-    if get_size() == 1:
+    if not is_partitioned():
         return
     model.jit_compile = False
     owner.optimizers.clear()

@@ -24,6 +24,7 @@ from tnt_keras.calls.messages import allreduce
 from tnt_keras.calls.together import collective_call
 from tnt_keras.process import training_requests
 from tnt_keras.process.framework import check_no_strategy, set_up_process
+from tnt_keras.process.lanes import is_partitioned, use_lanes
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.keras_function import Steps, new_steps
@@ -74,7 +75,7 @@ class StepFunction:
         if is_inside_step():
             return self._function(*args, **kwargs)
         check_no_strategy(self._name)
-        if get_size() == 1:
+        if not is_partitioned():
             return self._function(*args, **kwargs)
         if tf.inside_function():
             raise RuntimeError(
@@ -136,6 +137,7 @@ def function(
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
+    lanes: int | None = ...,
     **of_tensorflow: Any,
 ) -> StepFunction: ...
 
@@ -148,6 +150,7 @@ def function(
     batch_norm: str | None = ...,
     draws: str | None = ...,
     check: bool | None = ...,
+    lanes: int | None = ...,
     **of_tensorflow: Any,
 ) -> Callable[[Callable[..., Any]], StepFunction]: ...
 
@@ -159,6 +162,7 @@ def function(
     batch_norm: str | None = None,
     draws: str | None = None,
     check: bool | None = None,
+    lanes: int | None = None,
     **of_tensorflow: Any,
 ) -> Any:
     """Turn a function into a step of a training loop that all ranks compute together. Local.
@@ -193,6 +197,7 @@ def function(
         batch_norm: As for `tnt.Model`.
         draws: As for `tnt.Model`.
         check: As for `tnt.Model`.
+        lanes: As for `tnt.Model`.
         **of_tensorflow: Options of `tf.function`, such as `input_signature` or `reduce_retracing`.
 
     Returns:
@@ -215,8 +220,12 @@ def function(
             batch_norm=batch_norm,
             draws=draws,
             check=check,
+            lanes=lanes,
             **of_tensorflow,
         )
+    if lanes is not None:
+        set_up_process()
+        use_lanes(lanes)
     options = given_options(None, batch_norm, draws, check)
     return StepFunction(python_function, run_eagerly, options, of_tensorflow)
 
@@ -252,7 +261,7 @@ def explain(model: Any) -> None:
             "`tnt.explain` takes a model of `tnt.Model` or a function of `tnt.function`. Received: "
             f"{type(model).__name__}."
         )
-    if get_size() == 1:
+    if not is_partitioned():
         print("On one rank nothing is exchanged.")
         return
     tables = [table for steps in _steps_of(model) for table in steps.tables]

@@ -29,11 +29,10 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.process.comm_interface import REDUCTIONS
 from tnt_keras.process.framework import op_library
 from tnt_keras.process.rank import get_size
-
-REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
-"""Of tnt-comm's C interface, in the order of their numbers: how two elements become one."""
+from tnt_keras.process.sum_order import in_order_of_ranks
 
 _FLOATS = {tf.float16, tf.bfloat16, tf.float32, tf.float64}
 _INTEGERS = {tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8}
@@ -92,15 +91,8 @@ def _is_native(kind: str, dtype: tf.DType) -> bool:
 
 
 def _product_of_rows(rows: tf.Tensor) -> tf.Tensor:
-    """Return the product in the order in which tnt-comm combines ranks: neighbours first."""
-    level = tf.unstack(rows, num=get_size())
-    while len(level) > 1:
-        fold = next(p for p in range(2, len(level) + 1) if len(level) % p == 0)
-        level = [_product(level[i : i + fold]) for i in range(0, len(level), fold)]
-    return level[0]
-
-
-_product = functools.partial(functools.reduce, operator.mul)
+    """Return the product in the order in which tnt-comm combines ranks."""
+    return in_order_of_ranks(tf.unstack(rows, num=get_size()), operator.mul)
 
 
 def start_reduce(

@@ -125,7 +125,8 @@ class Emitter:
     def partial_sum(self, emitted: Emitted) -> tf.Tensor:
         """Return the partial sum of this process, or its share `k / N` of a replicated value."""
         if emitted.value.placement == PARTIAL:
-            return self.sharding.reduced(emitted.tensors[PARTIAL], "sum")
+            own = self.sharding.reduced(emitted.tensors[PARTIAL], "sum")
+            return tf.cast(own, emitted.value.dtype)
         [whole] = self.reshard(emitted, REPLICATED)
         share = self.sharding.share(sum(self.sharding.replica_rows), tf.float64)
         return tf.cast(tf.cast(whole, tf.float64) * share, whole.dtype)
@@ -135,6 +136,7 @@ class Emitter:
         value = emitted.value
         if isinstance(value.placement, Sharded):
             result = self.sharding.whole(result, value.shape, value.placement)
+        result = tf.cast(result, value.dtype)  # of 16-bit floats, if they were widened
         emitted.tensors[REPLICATED] = [_with_shape(result, static(value.shape))]
 
     def reshard_all(

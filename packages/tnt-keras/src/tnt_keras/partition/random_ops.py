@@ -21,7 +21,8 @@ from tnt_keras.partition.graph import Edge, Node
 from tnt_keras.partition.plan import Alias, Body, Compute, Known
 from tnt_keras.partition.reshard import BatchSharding
 from tnt_keras.partition.value import REPLICATED, Placement, Sharded, Value
-from tnt_keras.process.framework import op_library, threads_of_operations
+from tnt_keras.process.framework import op_library
+from tnt_keras.process.rank import threads_of_operations
 
 _REALS = frozenset({tf.float16, tf.bfloat16, tf.float32, tf.float64})
 _SIGNED = frozenset({tf.int32, tf.int64})

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.operations import sum_of
+from tnt_keras.partition.combine import combined, fenced, widened
 from tnt_keras.partition.value import (
     ANY_ROWS,
     Placement,
@@ -28,8 +27,6 @@ from tnt_keras.partition.value import (
     static,
 )
 
-T = TypeVar("T")
-
 NumRows: TypeAlias = Any
 """A number of rows: an integer, or an int64 scalar of the graph."""
 
@@ -38,12 +35,15 @@ NumRows: TypeAlias = Any
 class Replicas:
     """The replicas of one process, out of those of all processes.
 
-    Replica `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch.
+    Replica `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch. `are_lanes`: what is
+    built for this process gives the same bits as what is built for any other number of processes
+    that have as many replicas together.
     """
 
     first: int
     count: int  # consecutive replicas of this process
     total: int  # of all processes
+    are_lanes: bool = False
 
     @property
     def numbers(self) -> range:
@@ -60,21 +60,6 @@ class Replicas:
         larger = num_rows % self.total  # so many replicas have a row more
         before = (replica + larger - abs(replica - larger)) // 2  # of these, in front: the minimum
         return replica * (num_rows // self.total) + before + rows // self.total
-
-
-def combined(values: Sequence[T], add: Callable[[T, T], T]) -> T:
-    """Combine values along the tree in which all processes form sums.
-
-    Neighbours come first, in groups of the smallest prime factor: `(x0 + x1) + (x2 + x3)` for four
-    values, and `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. The replicas of a process are a
-    subtree.
-    """
-    level, count = list(values), len(values)
-    while count > 1:
-        group = next(factor for factor in range(2, count + 1) if count % factor == 0)
-        groups = (level[i : i + group] for i in range(0, count, group))
-        level, count = [functools.reduce(add, each) for each in groups], count // group
-    return level[0]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,16 +116,6 @@ class NoExchange:
     def ordered(self, make: Callable[[], list[tf.Tensor]]) -> list[tf.Tensor]:
         """Make the operation."""
         return make()
-
-
-_REDUCE = {
-    "sum": lambda *terms: sum_of(terms, "add").outputs[0],
-    "prod": tf.multiply,
-    "max": tf.maximum,
-    "min": tf.minimum,
-    "and": tf.logical_and,
-    "or": tf.logical_or,
-}
 
 
 class BatchSharding:
@@ -225,14 +200,17 @@ class BatchSharding:
         return [value * self.share(k, value.dtype) for value, k in each]
 
     def reduced(self, parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
-        """Return the replicas of this process, reduced to its operand of the exchange."""
-        return combined(parts, _REDUCE[reduction])
+        """Return the replicas of this process, reduced to its operand of the exchange.
+
+        Of lanes, 16-bit floats are reduced to float32.
+        """
+        return combined(widened(parts) if self.replicas.are_lanes else parts, reduction)
 
     def rows_first(self, parts: Sequence[tf.Tensor], shape: Shape, rows: Sharded) -> tf.Tensor:
         """Return the rows of this process along axis 0, in the order of its replicas."""
         each = zip(parts, self.replica_rows, strict=True)
         moved = [self._rows_first(part, shape, rows, k) for part, k in each]
-        return moved[0] if len(moved) == 1 else tf.concat(moved, 0)
+        return moved[0] if len(moved) == 1 else tf.concat(list(map(fenced, moved)), 0)
 
     def whole(self, gathered: tf.Tensor, shape: Shape, rows: Sharded) -> tf.Tensor:
         """Return the whole value, given the rows of all replicas along axis 0 in replica order."""

@@ -11,6 +11,10 @@ import os
 import re
 
 NEEDED = 2  # as in comm_c_api.h
+
+REDUCTIONS = ("sum", "prod", "min", "max", "and", "or")
+"""Of the C interface, in the order of their numbers: how two elements become one."""
+
 _VERSION = re.compile(r"^\s*#\s*define\s+TNT_COMM_ABI_VERSION\s+(\d+)", re.MULTILINE)
 
 

@@ -10,7 +10,6 @@ import ctypes
 import functools
 import importlib.resources
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -19,8 +18,9 @@ import tensorflow as tf
 import tnt_comm
 from tnt_comm.board import has_launcher
 from tnt_keras.process.direct_start import take_warnings
+from tnt_keras.process.lanes import describe_lanes
 from tnt_keras.process.rank import Settings, get_size, logger, set_up_logging, settings
-from tnt_keras.process.variables import ALL_NAMES, BLANKS, warnings_of_unknown
+from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
 
 # Not where the sources are in an editable installation.
 _LIBRARY = importlib.resources.files("tnt_keras") / "libtnt_ops.so"
@@ -34,6 +34,7 @@ def set_up_process() -> None:
         for warning in [*warnings_of_unknown(os.environ, ALL_NAMES), *take_warnings()]:
             logger.warning(warning)
     check_devices(settings())
+    describe_lanes()
 
 
 def check_devices(settings: Settings) -> None:
@@ -66,12 +67,6 @@ def _check_one_gpu() -> None:
             "Import tarantella before anything else uses TensorFlow. [one-gpu-for-all]",
             count,
         )
-
-
-def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
-    """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
-    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(BLANKS)
-    return int(text) or None if text.isdecimal() else None
 
 
 @functools.cache

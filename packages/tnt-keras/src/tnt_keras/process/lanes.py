@@ -1,9 +1,9 @@
 """Lanes: the parts into which all ranks together cut every batch, whatever their number.
 
-Lane v of V has the rows v, v + V, v + 2V, ... of every batch, and is computed by itself. Rank r of n
-has V / n neighbouring lanes. It combines what they give as one branch of the tree in which tnt-comm
-combines ranks, so that sums are formed in the order of V, and nothing depends on n. Without lanes
-given, each rank is one.
+Lane v of V has the rows v, v + V, v + 2V, ... of every batch, and is computed by itself. Rank r of
+n has V / n neighbouring lanes. It combines what they give as one branch of the tree in which
+tnt-comm combines ranks, so that sums are formed in the order of V, and nothing depends on n.
+Without lanes given, each rank is one.
 
 The number holds for the whole process: threads, seeds and the parts of datasets depend on it.
 """
@@ -16,8 +16,13 @@ import keras
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.process.framework import threads_of_operations
-from tnt_keras.process.rank import get_rank, get_size, logger, settings
+from tnt_keras.process.rank import (
+    get_rank,
+    get_size,
+    logger,
+    settings,
+    threads_of_operations,
+)
 
 SEED = 42
 """Of all generators, where lanes are given and the script sets no seed."""
@@ -84,14 +89,15 @@ def use_lanes(lanes: int) -> None:
     if before is None and _is_in_use and lanes != get_size():
         raise RuntimeError(
             f"lanes={lanes} comes too late: data or steps were already split between "
-            f"{get_size()} ranks. Pass `lanes` to the first `tnt.Model` or `tnt.function`, or start "
-            f"with `tarantella --lanes {lanes}`."
+            f"{get_size()} ranks. Pass `lanes` to the first `tnt.Model` or `tnt.function`, or "
+            f"start with `tarantella --lanes {lanes}`."
         )
     _check_lanes(lanes)
     if before is None:
         _seed_what_is_not()
         tf.config.experimental.enable_op_determinism()
         _given = lanes
+        describe_lanes()
 
 
 def set_up_lanes() -> None:
@@ -113,8 +119,8 @@ def describe_lanes() -> None:
         logger.warning(
             "TensorFlow computes each operation in %d threads, but %d lanes need %d on this host: "
             "results may have other bits on other numbers of ranks, which have other numbers of "
-            "threads. Start with `tarantella --lanes %d`, or set TNT_LANES=%d before Python starts. "
-            "[lanes-threads]",
+            "threads. Start with `tarantella --lanes %d`, or set TNT_LANES=%d before Python "
+            "starts. [lanes-threads]",
             *(threads, lanes, needed, lanes, lanes),
         )
     logger.info(
@@ -146,7 +152,8 @@ def _check_lanes(lanes: int) -> None:
         )
     if "TNT_SUM_TREE" in os.environ:
         raise ValueError(
-            f"The order of sums is that of {lanes} lanes, so TNT_SUM_TREE must not be set. Unset it."
+            f"The order of sums is that of {lanes} lanes, so TNT_SUM_TREE must not be set. Unset "
+            "it."
         )
 
 

@@ -137,6 +137,12 @@ def _threshold_bytes(environment: Mapping[str, str]) -> int | None:
     return None if own == "auto" else 1024 * own
 
 
+def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | None:
+    """Return in how many threads TensorFlow runs an operation, None if it chooses. Local."""
+    text = environment.get("TF_NUM_INTRAOP_THREADS", "").strip(variables.BLANKS)
+    return int(text) or None if text.isdecimal() else None
+
+
 def set_up_logging(settings: Settings) -> None:
     """Give the loggers of this package and of tnt-data a handler on stderr and a level. Local.
 

@@ -32,6 +32,7 @@ from tnt_keras.keras_hooks.patch import MixinBase, add_mixin, plain_class, witho
 from tnt_keras.keras_hooks.private import accumulates_as_keras, accumulators_of, steps_of
 from tnt_keras.partition import TracedStep
 from tnt_keras.partition.graph import Decide, Edge
+from tnt_keras.process.lanes import given_lanes
 from tnt_keras.process.rank import is_master_rank, logger
 
 # Not attributes of the optimizers, whose copies and files would contain them.
@@ -79,7 +80,8 @@ class Accumulations:
     """The accumulations of a step that was traced: of those optimizers where they are possible.
 
     An optimizer with a method of its own must see the gradients of each step, and so must a
-    `LossScaleOptimizer` around one. Two applications in one step count as two.
+    `LossScaleOptimizer` around one. Two applications in one step count as two. With lanes there are
+    none: lanes are added up before steps, in every step, so that sums have one order.
     """
 
     def __init__(self, traced: TracedStep, optimizers: Sequence[Any]) -> None:
@@ -89,7 +91,8 @@ class Accumulations:
         self._all = [
             accumulation_of(optimizer)
             for optimizer in optimizers
-            if _accumulates(optimizer)
+            if given_lanes() is None
+            and _accumulates(optimizer)
             and not any(optimizer is each for each in wrapped)
             and self._is_decided(traced, accumulation_of(optimizer))
         ]

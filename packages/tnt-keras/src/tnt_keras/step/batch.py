@@ -5,9 +5,10 @@ Rows are those of arrays, and of dense, ragged and sparse tensors.
 
 from __future__ import annotations
 
+import dataclasses
 import pickle
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,8 @@ import tensorflow as tf
 from tnt_data import MicroBatch
 from tnt_keras.calls.errors import of_all_ranks
 from tnt_keras.calls.messages import allgather
-from tnt_keras.process.rank import get_rank, get_size
+from tnt_keras.process.lanes import num_lanes, row_split
+from tnt_keras.process.rank import get_rank
 from tnt_keras.step.data_check import NO_LABEL, DataCheck
 
 
@@ -102,7 +104,7 @@ def cut(batch: Any, num_global: int | None = None, are_parts: frozenset[int] = f
     """
     if num_global is None:
         num_global = int(num_rows(batch))
-    own = range(get_rank(), num_global, get_size())
+    own = row_split().positions(num_global)
     taken = own or range(min(num_global, 1))
     shared = _with_other_rows(batch, num_global) - are_parts
     rows = [
@@ -113,13 +115,15 @@ def cut(batch: Any, num_global: int | None = None, are_parts: frozenset[int] = f
     return Part(data, len(own), num_global, shared=shared, whole=whole)
 
 
-def _take(leaf: Any, rows: range, is_shared: bool) -> Any:
+def _take(leaf: Any, rows: Sequence[int], is_shared: bool) -> Any:
     """Return some rows of a leaf as a tensor, or all if each rank has all of them. Local."""
     if is_shared or not has_rows(leaf):
         return leaf if leaf is None or tf.is_tensor(leaf) else tf.convert_to_tensor(leaf)
     if isinstance(leaf, (tf.SparseTensor, tf.RaggedTensor)):
         return rows_at(in_order_of_rows(leaf), tf.constant(rows, tf.int64))
-    return tf.convert_to_tensor(leaf[rows.start : rows.stop : rows.step])
+    if isinstance(rows, range):
+        return tf.convert_to_tensor(leaf[rows.start : rows.stop : rows.step])
+    return tf.gather(leaf, rows)
 
 
 def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:
@@ -132,17 +136,32 @@ def _with_other_rows(batch: Any, num_samples: int) -> frozenset[int]:
 
 
 def even_sizes(num_global: int) -> tuple[int, ...]:
-    """Return the samples of a batch on each rank: `ceil((num_global - rank) / size)`. Pure."""
-    size = get_size()
-    return tuple(len(range(rank, num_global, size)) for rank in range(size))
+    """Return the samples of a batch on each rank: those of its lanes. Local."""
+    return tuple(len(rows) for rows in _rows_of_ranks(num_global))
+
+
+def _rows_of_ranks(num_global: int) -> list[Sequence[int]]:
+    """Return the positions of each rank's rows in a batch, in the order in which it has them."""
+    own = row_split()
+    splits = (dataclasses.replace(own, rank=rank) for rank in range(own.size))
+    return [split.positions(num_global) for split in splits]
+
+
+def lanes_of(leaf: tf.Tensor, num_global: int) -> list[tf.Tensor]:
+    """Return the rows of each lane of this rank, of those that it has of a batch. Local."""
+    split = row_split()
+    if len(split.own_lanes) == 1:
+        return [leaf]
+    sizes = [len(range(lane, num_global, split.lanes)) for lane in split.own_lanes]
+    rows: list[tf.Tensor] = tf.split(leaf, sizes)
+    return rows
 
 
 def whole_batch(part: Part) -> Any:
     """Return the batch of which each rank has a part. Collective, unless this rank has all.
 
-    Row p of a batch that Tarantella has split over n ranks is row p // n of rank p mod n. Of
-    samples that ranks share by themselves the first of each rank come first, then the second ones,
-    and so on. Duplicates, which ranks without samples have, are left out.
+    Of samples that ranks share by themselves the first of each rank come first, then the second
+    ones, and so on. Duplicates, which ranks without samples have, are left out.
     """
     if part.whole:
         return part.whole[0]
@@ -173,7 +192,7 @@ def with_whole_values(part: Part) -> Part:
 def part_to_compute(part: Part) -> tuple[Part, bool]:
     """Return the rows of each rank and True, or the whole batch and False. Collective."""
     part = with_whole_values(part)
-    if part.num_global < get_size():  # not a sample for each rank
+    if part.num_global < num_lanes():  # not a sample for each
         return part._replace(data=as_tensors(whole_batch(part))), False
     if part.sizes:
         part = with_whole_values(cut(whole_batch(part)))
@@ -199,9 +218,10 @@ def _with_gathered(part: Part, leaves: list[Any], are_parts: list[bool]) -> Any:
     of_ranks = [
         _unpacked(message, with_rows) for message, size in zip(messages, sizes, strict=True) if size
     ]
-    begins = [sum(sizes[:rank]) for rank in range(len(sizes))]
-    places = sorted((row, rank) for rank, size in enumerate(sizes) for row in range(size))
-    order = tf.constant([begins[rank] + row for row, rank in places], tf.int64)
+    rows = _rows_of_ranks(part.num_global)
+    if part.sizes:
+        rows = [range(rank, size * len(sizes), len(sizes)) for rank, size in enumerate(sizes)]
+    order = tf.constant(np.argsort(np.concatenate(rows)), tf.int64)
     joined = (_joined(of_leaf, order) for of_leaf in zip(*of_ranks, strict=True))
     all_leaves = [
         next(joined) if is_part else x for x, is_part in zip(leaves, are_parts, strict=True)

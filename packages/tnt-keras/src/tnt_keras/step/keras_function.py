@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
-from tnt_keras.process.rank import logger
+from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps
@@ -185,7 +185,7 @@ class _PredictFunction:
 
 def require_call(name: str) -> None:
     """Check that a method of a distributed model is running, which all ranks have called. Local."""
-    if current_call() is None:
+    if current_call() is None and get_size() > 1:
         raise RuntimeError(
             f"`{name}` of a distributed model was called, but not by a method of `tnt.Model`, so "
             "ranks do not know of each other. Call `fit`, `evaluate`, `predict` or "

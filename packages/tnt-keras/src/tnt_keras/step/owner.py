@@ -20,6 +20,7 @@ import keras
 from tnt_keras.calls.current_call import holding, user_line
 from tnt_keras.exchange.step_exchange import StepChannels
 from tnt_keras.keras_hooks.patch import plain_class
+from tnt_keras.process.lanes import given_lanes
 from tnt_keras.process.rank import settings
 from tnt_keras.step.data_check import DataCheck
 from tnt_keras.step.signature import BatchForms, Sizes
@@ -50,6 +51,11 @@ def given_options(
             raise ValueError(
                 f"`{name}` must be one of {', '.join(words)}. Received: {name}={given[name]!r}."
             )
+    if draws == "local" and given_lanes() is not None:
+        raise ValueError(
+            'With lanes the random numbers are those of the serial run: draws="local" gives each '
+            f"rank its own. Received: draws='local' and {given_lanes()} lanes. Leave `draws` out."
+        )
     options = {"fuses_batch_norm": fused_batch_norm, **given, "check": check}
     return {name: value for name, value in options.items() if value is not None}
 

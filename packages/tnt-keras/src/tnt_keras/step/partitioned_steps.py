@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -13,12 +13,14 @@ from tnt_data import MicroBatch
 from tnt_keras.calls.current_call import give_up
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.partition import PartitionedStep, PartitionError
+from tnt_keras.process.lanes import given_lanes, num_lanes, row_split
 from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import (
     Part,
     as_tensors,
     cut,
     has_rows,
+    lanes_of,
     part_to_compute,
     rows_at,
     unmarked,
@@ -109,7 +111,7 @@ class PartitionedSteps:
             function = functions.for_updates(are_updates)
         if (is_cut, are_updates) not in self._reports:
             without = ", without an update" if are_updates and not any(are_updates) else ""
-            title = f"{self.name} on {get_size()} ranks{without}"
+            title = f"{self.name} on {_ranks_and_lanes()}{without}"
             draws = len(function.own_draws)
             report = StepReport(title, function.explanation, is_cut, draws)
             self._reports[is_cut, are_updates] = report
@@ -164,7 +166,7 @@ class PartitionedSteps:
         if functions is None:
             signature = self._signature_of(part, is_cut, element_spec)
             functions = self._of_sizes[key] = self._of_form(part, signature, element_spec)
-        tensors = tf.nest.flatten(present, expand_composites=True)
+        tensors = _tensors_of_lanes(part) if is_cut else _components(present)
         if functions.is_for_any_rows:
             with tf.device("CPU:0"):
                 tensors.append(tf.constant(part.num_global, tf.int64))
@@ -245,7 +247,7 @@ class PartitionedSteps:
         is_for_any_size = all(spec.shape.rank == 0 or not spec.shape[0] for spec in trace.specs)
         if any(is_shared and isinstance(leaf, tf.Tensor) for leaf, is_shared in part.leaves):
             is_for_any_size = False  # parts with other rows may name samples of all the batch
-        num_rows = min(part.num_global, 2 * get_size() + 1 if is_for_any_size else sys.maxsize)
+        num_rows = min(part.num_global, 2 * num_lanes() + 1 if is_for_any_size else sys.maxsize)
         some = tf.range(num_rows, dtype=tf.int64)
         whole = whole_batch(part)
         if num_rows < part.num_global:
@@ -258,11 +260,32 @@ class PartitionedSteps:
         form = signature.sizes
         functions = self._with_form(few, signature, element_spec, few.num_global, form)
         assert functions is not None, "A step whose sizes are all known needs no more of them."
-        tensors = tf.nest.flatten([leaf for leaf, _ in few.leaves], expand_composites=True)
+        tensors = _tensors_of_lanes(few)
         of_all = [leaf for leaf in tf.nest.flatten(as_tensors(whole)) if leaf is not None]
         compare_with_serial(
             self.name, trace.traced, of_all, lambda: functions.for_updates(())(*tensors)
         )
+
+
+def _components(leaves: Sequence[Any]) -> list[tf.Tensor]:
+    components: list[tf.Tensor] = tf.nest.flatten(leaves, expand_composites=True)
+    return components
+
+
+def _tensors_of_lanes(part: Part) -> list[tf.Tensor]:
+    """Return what a function is called with: of a leaf with rows a tensor for each own lane."""
+    if len(row_split().own_lanes) == 1:
+        return _components([leaf for leaf, _ in part.leaves])
+    tensors = []
+    for leaf, is_shared in part.leaves:
+        has_own_rows = isinstance(leaf, tf.Tensor) and not is_shared and has_rows(leaf)
+        tensors += lanes_of(leaf, part.num_global) if has_own_rows else _components([leaf])
+    return tensors
+
+
+def _ranks_and_lanes() -> str:
+    ranks = f"{get_size()} rank{'s' if get_size() > 1 else ''}"
+    return ranks if given_lanes() is None else f"{given_lanes()} lanes on {ranks}"
 
 
 def _of_whole_batch(specs: Specs) -> Specs:

@@ -21,7 +21,8 @@ import tensorflow as tf
 
 from tnt_keras.partition import Explanation, TracedStep, is_draw
 from tnt_keras.partition.graph import Edge, past_aliases, users_line
-from tnt_keras.process.rank import get_size, is_master_rank, logger, settings
+from tnt_keras.process.lanes import given_lanes, num_lanes
+from tnt_keras.process.rank import is_master_rank, logger, settings
 from tnt_keras.step.batch_norm_region import Normalisations
 from tnt_keras.step.owner import StepOptions
 from tnt_keras.step.replicas import array_of
@@ -83,23 +84,27 @@ def _announce_normalisations(normalisations: Normalisations, num_rows: int) -> N
         (normalisations.whole, "the rows of the whole batch, as on one rank"),
         (
             normalisations.local,
-            'each rank\'s rows, as DDP and Horovod do; batch_norm="global" gives the serial result',
+            f"each {_part()}'s rows, as DDP and Horovod do; "
+            'batch_norm="global" gives the serial result',
         ),
     ):
         if layers:
             several = "s use" if len(layers) > 1 else " uses"
             logger.info("%d batch normalisation%s %s", len(layers), several, rows)
-    if normalisations.local and num_rows < _LEAST_SAMPLES * get_size():
+    if normalisations.local and num_rows < _LEAST_SAMPLES * num_lanes():
         logger.warning(
-            "The model uses batch normalisation, whose statistics are those of each rank's "
-            "micro-batch: %d samples of %d on %d ranks. Below %d samples per rank training may "
+            "The model uses batch normalisation, whose statistics are those of each %s's "
+            "micro-batch: %d samples of %d on %d %ss. Below %d samples per %s training may "
             "suffer: give the layers `synchronized=True`, which takes those of the whole batch, or "
-            "use a larger batch or fewer ranks. [small-batch-statistics]",
-            num_rows // get_size(),
-            num_rows,
-            get_size(),
-            _LEAST_SAMPLES,
+            "use a larger batch or fewer %ss. [small-batch-statistics]",
+            *(_part(), num_rows // num_lanes(), num_rows, num_lanes(), _part()),
+            *(_LEAST_SAMPLES, _part(), _part()),
         )
+
+
+def _part() -> str:
+    """Return what takes statistics of its own."""
+    return "rank" if given_lanes() is None else "lane"
 
 
 class OwnLogs:

@@ -23,7 +23,8 @@ from tnt_keras.partition import (
     build_without_batch,
     trace,
 )
-from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.process.lanes import given_lanes, row_split
+from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
@@ -121,7 +122,7 @@ class TracedSteps:
                 require_same_layers(owner.model)
             require_same(
                 f"`{self._name}` is not the same on all ranks",
-                traced.description(),
+                [f"{row_split().lanes} lanes", *traced.description()],
                 "All ranks must trace the same step. Does its Python code ask for the rank, "
                 "iterate over a set, or draw numbers from `numpy` or `random`?",
             )
@@ -183,7 +184,7 @@ class FormFunctions:
         return self.built[are_updates]
 
     def _build(self, are_updates: tuple[bool, ...]) -> PartitionedStep:
-        trace, size = self.trace, get_size()
+        trace, split = self.trace, row_split()
         # They make a variable. Made while a graph is traced, it would be traced a second time.
         channels = self.owner.channels(self.name)
 
@@ -196,8 +197,13 @@ class FormFunctions:
         built = build(
             trace.traced,
             self.inputs,
-            Replicas(get_rank(), 1, size),
-            None if isinstance(self.num_rows, Unknown) else self.num_rows or size,
+            Replicas(
+                split.own_lanes.start,
+                len(split.own_lanes),
+                split.lanes,
+                are_lanes=given_lanes() is not None,
+            ),
+            None if isinstance(self.num_rows, Unknown) else self.num_rows or split.lanes,
             make_exchange,
             accumulators=trace.accumulations.variables,
             partial_sums_of=self.added,
@@ -219,9 +225,13 @@ class FormFunctions:
 
     def _sizes_of(self, tensors: Sequence[tf.Tensor]) -> Request:
         """Return the sizes of a batch that the function does not know, to be compared."""
+        of_inputs, place = [], 0
+        for given in self.inputs:  # of each with rows there is a tensor for each lane
+            of_inputs.append(tensors[place])
+            place += len(row_split().own_lanes) if given.placement != REPLICATED else 1
         sizes = [
             tf.shape(tensor, tf.int64)[axis]
-            for given, tensor in zip(self.inputs, tensors, strict=False)
+            for given, tensor in zip(self.inputs, of_inputs, strict=True)
             for axis, known in enumerate(given.shape or ())
             if known is None and given.placement != Sharded(axis)
         ]

@@ -1,6 +1,9 @@
+#include <span>
+
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
+#include "tnt/comm/kernel/kernels.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
@@ -39,6 +42,24 @@ const char* tnt_comm_last_error(void) {
 
 tnt_comm_status tnt_comm_last_status(void) {
   return last_error().status;
+}
+
+tnt_comm_status tnt_comm_combine(const void* const* arrays, int32_t num_arrays, void* out,
+                                 uint64_t count, tnt_comm_dtype dtype, tnt_comm_op op) {
+  return guard([&] {
+    if (num_arrays < 1) {
+      throw UsageError("`num_arrays` must be at least 1. Received: num_arrays=", num_arrays, ".");
+    }
+    require_pointer(arrays, "arrays");
+    const DType checked = checked_dtype(dtype, "dtype");
+    require_supported(checked, checked_op(op));
+    checked_bytes(out, count, checked, "out");
+    const std::span given(reinterpret_cast<const std::byte* const*>(arrays),
+                          static_cast<std::size_t>(num_arrays));
+    for (const std::byte* array : given) checked_bytes(array, count, checked, "arrays");
+    TreeReducer(checked, checked_op(op), SumTree(num_arrays))
+        .reduce(out, given.data(), given.size(), static_cast<std::size_t>(count));
+  });
 }
 
 tnt_comm_status tnt_comm_init(void) {

@@ -1,0 +1,63 @@
+"""What several replicas of one process give, combined as if each were a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tnt_keras.process.comm_interface import REDUCTIONS
+from tnt_keras.process.framework import op_library
+from tnt_keras.process.sum_order import in_order_of_ranks
+
+_HALVES = {tf.float16, tf.bfloat16}
+_REALS = {tf.complex64: tf.float32, tf.complex128: tf.float64}
+_UNSIGNED = {tf.uint16, tf.uint32, tf.uint64}
+# Of what tnt-comm does not have: whole numbers, which no order changes, and products of complex
+# numbers, which TensorFlow forms between processes too.
+_OF_TENSORFLOW: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": tf.add,
+    "prod": tf.multiply,
+    "max": tf.maximum,
+    "min": tf.minimum,
+}
+
+
+def combined(parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
+    """Combine values of replicas that are a branch of the tree of all, in the order of that tree.
+
+    tnt-comm combines neighbours first, in groups of the smallest prime factor: `(x0 + x1) + (x2 +
+    x3)` for four, `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. It does so here, with the
+    arithmetic that it has between processes.
+
+    Args:
+        parts: A value of each replica, of one shape and dtype; not of 16-bit floats, see `widened`.
+        reduction: "sum", "prod", "max", "min", "and" or "or", element by element.
+
+    Returns:
+        A tensor of the same shape and dtype.
+    """
+    dtype = parts[0].dtype
+    if len(parts) == 1:
+        return parts[0]
+    if dtype in _REALS and reduction == "sum":
+        reals = [tf.bitcast(part, _REALS[dtype]) for part in parts]
+        return tf.bitcast(combined(reals, reduction), dtype)
+    if dtype in _REALS or dtype in _UNSIGNED:
+        return in_order_of_ranks(list(map(fenced, parts)), _OF_TENSORFLOW[reduction])
+    result: tf.Tensor = op_library().tnt_combine(values=list(parts), op=REDUCTIONS.index(reduction))
+    result.set_shape(parts[0].shape)
+    return result
+
+
+def widened(parts: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Return 16-bit floats as float32: a total of them is rounded once, when all are combined."""
+    return [tf.cast(part, tf.float32) if part.dtype in _HALVES else part for part in parts]
+
+
+def fenced(tensor: tf.Tensor) -> tf.Tensor:
+    """Return the same tensor, past which TensorFlow moves no operation, as past an exchange."""
+    result: tf.Tensor = op_library().tnt_fence(tensor)
+    result.set_shape(tensor.shape)
+    return result
