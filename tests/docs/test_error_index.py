@@ -30,10 +30,11 @@ LOGS_OF_BUILT_TEXTS = {
 }
 BUILDERS = {
     "tnt-comm/src/tnt_comm/start/place.py": {"advice"},
-    "tnt-keras/src/tnt_keras/process/direct_start.py": {"_take_gpu"},
+    "tnt-keras/src/tnt_keras/process/direct_start.py": {"_take_gpu", "_unknown_hosts"},
     "tnt-keras/src/tnt_keras/process/variables.py": {"warnings_of_unknown"},
     "tnt-launch/src/tnt_launch/planning/binding.py": {"_pin"},
     "tnt-launch/src/tnt_launch/planning/grammar.py": {"warnings_of_unknown"},
+    "tnt-launch/src/tnt_launch/planning/lanes.py": {"warning_of_unequal_hosts"},
     "tnt-launch/src/tnt_launch/planning/number_of_ranks.py": {
         "choose_ranks",
         "ranks_of_hosts",

@@ -57,8 +57,11 @@ if TYPE_CHECKING:
 
 check_c_interface()
 
-_MARKS = ("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE")
-"""Variables of which a process of several has one; many others have it, too."""
+_MARKS = (
+    *("TNT_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_STEP_ID", "WORLD_SIZE"),
+    "TNT_LANES",
+)
+"""Variables of which a process to set up has one: of several, or with lanes; others may, too."""
 
 if not os.environ.keys().isdisjoint(_MARKS):
     importlib.import_module("tnt_comm")  # which tells others of errors from here on
@@ -124,6 +127,14 @@ def _watch_keras() -> None:
     with contextlib.suppress(ImportError, AttributeError):
         if importlib.import_module("keras").config.backend() == "tensorflow":
             importlib.import_module("tnt_keras.api.plain_keras").watch_plain_keras()
+            _set_up_lanes()
+
+
+def _set_up_lanes() -> None:
+    # What is malformed is told by the first call that needs it.
+    if "TNT_LANES" in os.environ:
+        with contextlib.suppress(ValueError):
+            importlib.import_module("tnt_keras.process.lanes").set_up_lanes()
 
 
 when_imported("keras", _watch_keras)

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tnt_comm.start.place import Place
-from tnt_keras.process.direct_start import set_up_rank
+from tnt_keras.process.direct_start import set_up_process_alone, set_up_rank
+from tnt_keras.process.host_cores import cores_of_job, cores_of_process
 
 SECOND_OF_TWO = Place("slurm", rank=1, size=4, local_rank=1, local_size=2, num_nodes=2)
 GPUS = "CUDA_VISIBLE_DEVICES"
@@ -43,7 +44,7 @@ def test_threads_have_a_cpu_each(
 ) -> None:
     environment = {} if cpus_of_job is None else {"SLURM_CPUS_ON_NODE": cpus_of_job}
     place = Place("slurm", rank=0, size=8, local_rank=0, local_size=local_size)
-    assert set_up_rank(place, environment, devices) is None
+    assert set_up_rank(place, environment, devices) == []
     assert environment["TF_NUM_INTRAOP_THREADS"] == environment["OMP_NUM_THREADS"] == threads
     assert environment["TF_NUM_INTEROP_THREADS"] == str(max(2, int(threads)))
 
@@ -61,6 +62,96 @@ def test_the_number_of_threads_that_the_user_states_counts(devices: Path) -> Non
     assert environment["OMP_NUM_THREADS"] == "1"
 
 
+def threads_of(environment: dict[str, str]) -> tuple[int, int]:
+    """Threads of an operation, and operations at a time."""
+    assert environment["TNT_NUM_THREADS"] == environment["TF_NUM_INTRAOP_THREADS"]
+    assert environment["OMP_NUM_THREADS"] == environment["TF_NUM_INTRAOP_THREADS"]
+    return int(environment["TF_NUM_INTRAOP_THREADS"]), int(environment["TF_NUM_INTEROP_THREADS"])
+
+
+@pytest.mark.parametrize(
+    ("lanes", "size", "expected"),
+    [
+        (4, 4, (4, 2)),  # of sixteen cores a quarter for each lane; a rank is bound to four
+        (8, 4, (2, 2)),
+        (16, 2, (1, 4)),
+        (64, 8, (1, 2)),
+    ],
+)
+def test_threads_of_lanes_are_those_of_the_host_whatever_a_rank_is_bound_to(
+    lanes: int, size: int, expected: tuple[int, int], devices: Path
+) -> None:
+    environment = {"TNT_LANES": str(lanes)}
+    place = Place("open mpi", 0, size=size, local_rank=0, local_size=size)
+    assert set_up_rank(place, environment, devices) == []
+    assert threads_of(environment) == expected
+
+
+def test_a_process_alone_has_the_threads_of_lanes_of_several_ranks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    environment = {"TNT_LANES": "4"}
+    set_up_process_alone(environment)
+    assert threads_of(environment) == (4, 4)
+
+
+def test_a_process_alone_without_lanes_keeps_the_threads_of_tensorflow() -> None:
+    environment = {"TNT_NUM_THREADS": "3"}
+    set_up_process_alone(environment)
+    assert environment == {"TNT_NUM_THREADS": "3"}
+
+
+@pytest.mark.parametrize(
+    ("own", "threads"),
+    [
+        ({"TNT_NUM_THREADS": "2"}, ("2", "2")),
+        ({"TF_NUM_INTRAOP_THREADS": "3"}, ("3", "3")),
+        ({"TF_NUM_INTRAOP_THREADS": "0"}, ("0", None)),  # of TensorFlow's choice
+    ],
+)
+def test_threads_of_lanes_that_the_user_states_are_kept(
+    own: dict[str, str], threads: tuple[str, str | None], devices: Path
+) -> None:
+    environment = {"TNT_LANES": "4", **own}
+    set_up_rank(SECOND_OF_TWO, environment, devices)
+    names = ("TF_NUM_INTRAOP_THREADS", "TNT_NUM_THREADS")
+    assert tuple(environment.get(name) for name in names) == threads
+
+
+def test_it_is_told_that_other_hosts_may_have_other_threads_for_lanes(devices: Path) -> None:
+    (said,) = set_up_rank(SECOND_OF_TWO, {"TNT_LANES": "4"}, devices)
+    assert "set TNT_NUM_THREADS=4 for all ranks" in said
+    stated = {"TNT_LANES": "4", "TNT_NUM_THREADS": "4"}
+    assert set_up_rank(SECOND_OF_TWO, stated, devices) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/a/b", {"a/cpu.max": "max 100000", "a/b/cpu.max": "250000 100000"}, 2),
+        ("0::/a/b", {"cpu.max": "50000 100000"}, 1),
+        ("0::/", {"cpu.max": "max 100000"}, 4),
+        (
+            "4:cpu,cpuacct:/a",
+            {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"},
+            3,
+        ),
+        ("", {}, 4),
+    ],
+)
+def test_a_quota_of_cpu_time_is_a_number_of_cores(
+    own: str, files: dict[str, str], expected: int, tmp_path: Path
+) -> None:
+    (tmp_path / "own").write_text(own)
+    for name, text in files.items():
+        (tmp_path / "groups" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "groups" / name).write_text(text)
+    groups = tmp_path / "groups", tmp_path / "own"
+    assert cores_of_process(*groups) == expected
+    assert cores_of_job({"SLURM_CPUS_ON_NODE": "4"}, *groups) == expected
+
+
 @pytest.mark.parametrize(
     ("listed", "expected"),
     [
@@ -73,7 +164,7 @@ def test_the_number_of_threads_that_the_user_states_counts(devices: Path) -> Non
 )
 def test_a_rank_sees_its_own_gpu_of_a_list(listed: str, expected: str, devices: Path) -> None:
     environment = {GPUS: listed}
-    assert set_up_rank(SECOND_OF_TWO, environment, devices) is None
+    assert set_up_rank(SECOND_OF_TWO, environment, devices) == []
     assert environment[GPUS] == expected
 
 
@@ -89,9 +180,9 @@ def test_without_a_list_a_rank_takes_one_of_those_of_the_host(
     environment: dict[str, str] = {}
     said = set_up_rank(SECOND_OF_TWO, environment, devices)
     assert environment.get(GPUS) == expected
-    assert (said is not None) == warns
-    if said is not None:
-        assert said.startswith("Only 1 GPU for 2 ranks of this host: all ranks run on CPUs.")
+    assert len(said) == warns
+    if said:
+        assert said[0].startswith("Only 1 GPU for 2 ranks of this host: all ranks run on CPUs.")
 
 
 def test_fewer_gpus_than_ranks_are_used_by_none(devices: Path) -> None:
@@ -99,11 +190,10 @@ def test_fewer_gpus_than_ranks_are_used_by_none(devices: Path) -> None:
     place = Place("open mpi", rank=0, size=3, local_rank=0, local_size=3)
     said = set_up_rank(place, environment, devices)
     assert environment[GPUS] == "-1"
-    assert said is not None
-    assert "Only 2 GPUs for 3 ranks" in said
+    assert "Only 2 GPUs for 3 ranks" in said[0]
 
 
 def test_gpus_that_the_user_does_not_want_are_hidden(devices: Path) -> None:
     environment = {GPUS: "0,1", "TNT_GPUS_PER_NODE": "0"}
-    assert set_up_rank(SECOND_OF_TWO, environment, devices) is None
+    assert set_up_rank(SECOND_OF_TWO, environment, devices) == []
     assert environment[GPUS] == environment["HIP_VISIBLE_DEVICES"] == "-1"

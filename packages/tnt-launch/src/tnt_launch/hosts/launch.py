@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tnt_launch.errors import LaunchError
@@ -15,14 +15,22 @@ from tnt_launch.hosts.cluster import Cluster
 from tnt_launch.hosts.join import join_job
 from tnt_launch.hosts.rendezvous import RendezvousCluster
 from tnt_launch.hosts.ssh import SshCluster, carried_environment
-from tnt_launch.log import say
+from tnt_launch.log import LOGGER, say
+from tnt_launch.numbers import listed
 from tnt_launch.planning.host_facts import HostFacts, choose_addresses, inspect_host
 from tnt_launch.planning.hosts import HostSlots
-from tnt_launch.planning.plan import LaunchPlan, make_job_id, make_plan, tell_remarks
+from tnt_launch.planning.lanes import hosts_that_fit
+from tnt_launch.planning.plan import (
+    LaunchPlan,
+    choose_job_ranks,
+    make_job_id,
+    make_plan,
+    tell_remarks,
+)
 from tnt_launch.planning.rank_environment import make_job_secret
 from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, Rendezvous
-from tnt_launch.planning.variables import INTERFACE
+from tnt_launch.planning.variables import INTERFACE, LANES, NUM_THREADS
 from tnt_launch.running.restarts import Start, run_to_the_end
 
 
@@ -55,12 +63,29 @@ def _on_hosts_that_answer(spec: LaunchSpec, settings: Settings) -> LaunchSpec:
     with cluster_of(spec, settings) as cluster:
         outcomes = dict(zip(spec.hosts, cluster.try_to_connect(), strict=True))
     lost = {host.name: why for host, why in outcomes.items() if isinstance(why, str)}
+    if not lost:
+        return spec
     texts = "; ".join(f"host {name}: {why}" for name, why in lost.items())
-    if lost and spec.min_ranks is None:
+    if spec.min_ranks is None:
         raise LaunchError(f"{texts}. With --min-ranks M the job continues without them.")
-    if lost:
-        say(f"continuing without {texts}")
-    return replace(spec, hosts=tuple(host for host in spec.hosts if host.name not in lost))
+    say(f"continuing without {texts}")
+    left = {host: facts for host, facts in outcomes.items() if isinstance(facts, HostFacts)}
+    return with_fewer_hosts(spec, settings, left)
+
+
+def with_fewer_hosts(
+    spec: LaunchSpec, settings: Settings, left: Mapping[HostSlots, HostFacts]
+) -> LaunchSpec:
+    """Return a job on the hosts that are left, with lanes on as many ranks as these can be on."""
+    spec = replace(spec, hosts=tuple(left))
+    lanes = settings.get(LANES)
+    if lanes is None or not left:
+        return spec
+    ranks = choose_job_ranks(spec, list(left.values()))
+    hosts = hosts_that_fit(spec.hosts, ranks.per_host, lanes, spec.min_ranks or 1)
+    counts = listed([f"{host.name}:{host.slots}" for host in hosts])
+    say(f"{lanes} lanes go on on {counts}")
+    return replace(spec, hosts=hosts, ranks_per_node=None)
 
 
 def _launch_by_hand(spec: LaunchSpec, rendezvous: Rendezvous) -> int:
@@ -91,6 +116,13 @@ def plan_without_asking(spec: LaunchSpec) -> LaunchPlan:
         others = (HostSlots(f"node-{node}") for node in range(1, spec.rendezvous.num_nodes))
         spec = replace(spec, hosts=(HostSlots(spec.rendezvous.host), *others), rendezvous=None)
     here = inspect_host(settings, os.environ, spec.allow_gpus)
+    if settings.get(LANES) is not None and settings.get(NUM_THREADS) is None:
+        LOGGER.warning(
+            "it is unknown how many cores the other hosts have: the plan gives lanes the threads "
+            "that they get if all have %d, as this one. TNT_NUM_THREADS sets their number. "
+            "[lanes-unknown-hosts]",
+            here.num_cores,
+        )
     addresses = [host.host for host in spec.hosts]
     return _plan(spec, settings, [here] * len(addresses), addresses, make_job_secret())
 

@@ -9,8 +9,15 @@ from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.log import LOGGER, write_to_stderr
+from tnt_launch.numbers import format_ranges
 from tnt_launch.planning.binding import HostBinding, bind
 from tnt_launch.planning.host_facts import HostFacts, inspect_host
+from tnt_launch.planning.lanes import (
+    LanesOfRank,
+    check_lanes,
+    threads_of_lane,
+    warning_of_unequal_hosts,
+)
 from tnt_launch.planning.number_of_ranks import JobRanks, choose_ranks, ranks_of_hosts
 from tnt_launch.planning.rank_environment import (
     MachineFile,
@@ -26,6 +33,7 @@ from tnt_launch.planning.settings import Settings, settings_and_log
 from tnt_launch.planning.spec import LaunchSpec, check_program
 from tnt_launch.planning.variables import (
     GRACE_S,
+    LANES,
     NUM_THREADS,
     OUTPUT_ON_ALL_DEVICES,
     SUM_TREE,
@@ -49,7 +57,15 @@ class RankPlan:
         gpu = self.environment.get("CUDA_VISIBLE_DEVICES", "-1")
         device = "no GPU" if gpu == "-1" else f"GPU {gpu}"
         noun = "thread" if threads == "1" else "threads"
-        return f"rank {self.rank} on {self.host}: {self.place}, {threads} {noun}, {device}"
+        lanes = self._lanes()
+        return f"rank {self.rank} on {self.host}: {self.place}, {lanes}{threads} {noun}, {device}"
+
+    def _lanes(self) -> str:
+        if LANES.name not in self.environment:
+            return ""
+        count = int(self.environment[LANES.name]) // int(self.environment["TNT_SIZE"])
+        own = range(self.rank * count, (self.rank + 1) * count)
+        return f"{'lane' if count == 1 else 'lanes'} {format_ranges(own)} of "
 
 
 @dataclass(frozen=True)
@@ -87,14 +103,24 @@ class LaunchPlan:
 
     def summary(self) -> str:
         """Say in one line how many ranks run where, on what, with how many threads."""
-        threads = self.ranks[0].environment.get("TNT_NUM_THREADS", "TensorFlow's default")
+        variables = self.ranks[0].environment
+        threads = variables.get(NUM_THREADS.name, "TensorFlow's default")
         hosts = ", ".join(host.host for host in self.hosts)
         device = "GPU" if self.gpus_per_node else "CPU"
         size = len(self.ranks)
         noun = "rank" if size == 1 else "ranks"
-        tree = self.ranks[0].environment.get(SUM_TREE.name)
+        lanes = variables.get(LANES.name)
+        of_threads = f"{lanes} lanes, threads per lane" if lanes else "threads per rank"
+        tree = variables.get(SUM_TREE.name)
         order = f", order of sums: {tree}" if tree else ""
-        return f"{size} {noun} on {hosts}, device {device}, threads per rank: {threads}{order}"
+        return f"{size} {noun} on {hosts}, device {device}, {of_threads}: {threads}{order}"
+
+    @property
+    def lane_threads(self) -> int | None:
+        """The threads of a lane, `None` without lanes or if TensorFlow chooses them."""
+        variables = self.ranks[0].environment
+        is_known = LANES.name in variables and NUM_THREADS.name in variables
+        return int(variables[NUM_THREADS.name]) if is_known else None
 
 
 def make_plan(
@@ -106,18 +132,22 @@ def make_plan(
     job_secret: str = "",
 ) -> LaunchPlan:
     """Turn a spec into the plan of a job. Pure."""
-    ranks = _choose_ranks(spec, hosts)
-    _check_sum_tree(settings, sum(ranks.per_host))
+    ranks = choose_job_ranks(spec, hosts)
+    size = sum(ranks.per_host)
+    check_lanes(settings, size)
+    _check_sum_tree(settings, size)
+    lanes = settings.get(LANES)
     job = _Job(
         spec,
         settings,
         environment,
         job_id,
-        size=sum(ranks.per_host),
+        size=size,
         num_nodes=len(hosts),
         uses_gpus=ranks.uses_gpus,
         machines=machines_of(settings, hosts, ranks.per_host),
         rendezvous=rendezvous_of(settings, hosts, job_id, job_secret),
+        lane_threads=None if lanes is None else spec.lane_threads or threads_of_lane(lanes, hosts),
     )
     bindings = [
         bind(spec, host, local_size, ranks.uses_gpus)
@@ -137,6 +167,7 @@ def make_plan(
             *settings.warnings,
             *ranks.warnings,
             *(binding.warning for binding in bindings if binding.warning),
+            *filter(None, [warning_of_unequal_hosts(settings, hosts)]),
         ),
         notes=ranks.notes,
         script=spec.script,
@@ -161,9 +192,11 @@ class _Job:
     uses_gpus: bool
     machines: tuple[str, ...]
     rendezvous: Mapping[str, str]
+    lane_threads: int | None  # without a number that the user states; `None` without lanes
 
 
-def _choose_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
+def choose_job_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
+    """Decide how many ranks run on each host of a job, and on which kind of device. Pure."""
     num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
@@ -185,6 +218,7 @@ def _plan_host(
     local_size = len(binding.ranks)
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
     file = plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
+    lanes = job.settings.get(LANES)
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank
@@ -201,11 +235,14 @@ def _plan_host(
             place,
             job.job_id,
             host.gpus[:local_size] if job.uses_gpus else (),
-            bound.threads,
+            bound.threads if lanes is None else job.lane_threads,
             job.settings,
             job.environment,
             file,
             job.rendezvous,
+            None
+            if lanes is None
+            else LanesOfRank(lanes // job.size, bound.threads or host.num_cores),
         )
         argv = (*bound.prefix, *interpreter, *job.spec.program)
         ranks.append(RankPlan(rank, host.host, argv, variables, bound.cpus, bound.place))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tnt_launch.planning.host_facts import LOOPBACK, HostFacts
+from tnt_launch.planning.lanes import LanesOfRank
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.variables import GPUS_PER_NODE, LOG_LEVEL, NUM_THREADS, TRANSPORT
 
@@ -102,13 +103,14 @@ def num_threads(settings: Settings, inherited: Mapping[str, str], fair: int | No
     return fair
 
 
-def thread_variables(threads: int | None) -> dict[str, str]:
+def thread_variables(threads: int | None, lanes: LanesOfRank | None = None) -> dict[str, str]:
     """Return the variables that set the sizes of thread pools. Pure."""
     if threads is None:
         return {}
+    num_operations = threads if lanes is None else lanes.num_operations(threads)
     return {
         _THREADS_OF_AN_OPERATION: str(threads),
-        "TF_NUM_INTEROP_THREADS": str(max(threads, MIN_INTER_OP_THREADS)),
+        "TF_NUM_INTEROP_THREADS": str(max(num_operations, MIN_INTER_OP_THREADS)),
         "OMP_NUM_THREADS": str(threads),
     }
 
@@ -146,6 +148,7 @@ def rank_environment(
     inherited: Mapping[str, str],
     machine_file: MachineFile | None = None,
     rendezvous: Mapping[str, str] | None = None,
+    lanes: LanesOfRank | None = None,
 ) -> dict[str, str]:
     """Choose the variables that a rank gets on top of the inherited ones. Pure."""
     stated = settings.environment()
@@ -159,10 +162,11 @@ def rank_environment(
         # A line must be visible when it is printed, not when a buffer of 8 KiB is full: stdout is a
         # pipe or a file for most ranks, and a rank that is killed would lose what it holds.
         "PYTHONUNBUFFERED": "1",
-        # Python orders sets of texts anew in each process; ranks must have them in one order.
-        "PYTHONHASHSEED": str(zlib.crc32(job_id.encode())),
+        # Python orders sets of texts anew in each process; ranks must have them in one order, and
+        # jobs with lanes in that of all others.
+        "PYTHONHASHSEED": str(zlib.crc32(job_id.encode())) if lanes is None else "0",
         **log_variables(settings),
-        **thread_variables(threads),
+        **thread_variables(threads, lanes),
         # GPU memory is taken as needed, not all of it at once.
         **({"TF_FORCE_GPU_ALLOW_GROWTH": "true"} if gpus else {}),
     }

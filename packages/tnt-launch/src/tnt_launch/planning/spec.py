@@ -72,10 +72,11 @@ class LaunchSpec:
     min_ranks: int | None = None
     requeue: bool = False
     restart_count: int = 0  # how often this launcher has started the ranks again
+    lane_threads: int | None = None  # before a restart, which may be on other hosts
 
-    def restarted(self, count: int) -> LaunchSpec:
+    def restarted(self, count: int, lane_threads: int | None) -> LaunchSpec:
         """Return what is asked for after so many restarts. Pure."""
-        return replace(self, restart_count=count)
+        return replace(self, restart_count=count, lane_threads=lane_threads)
 
     @property
     def script(self) -> str:

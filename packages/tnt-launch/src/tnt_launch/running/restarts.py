@@ -44,9 +44,10 @@ def run_to_the_end(spec: LaunchSpec, begin: Begin) -> int:
 def _run(spec: LaunchSpec, begin: Begin) -> JobEnd:
     """Run a job, again after each failure as far as the user allows."""
     before: JobEnd | None = None
+    lane_threads: int | None = None
     for count in itertools.count():
         try:
-            end = _run_once(spec.restarted(count), begin)
+            end, lane_threads = _run_once(spec.restarted(count, lane_threads), begin)
         except AskedToEndError as request:
             say(str(request))
             return JobEnd((), request.number)
@@ -68,7 +69,8 @@ def _run(spec: LaunchSpec, begin: Begin) -> JobEnd:
     raise AssertionError("the loop has an end")
 
 
-def _run_once(spec: LaunchSpec, begin: Begin) -> JobEnd:
+def _run_once(spec: LaunchSpec, begin: Begin) -> tuple[JobEnd, int | None]:
+    """Return the end of the job, and the threads of its lanes, which later ones are to keep."""
     with contextlib.ExitStack() as stack:
         with raised_requests():
             start = stack.enter_context(begin(spec))
@@ -78,7 +80,7 @@ def _run_once(spec: LaunchSpec, begin: Begin) -> JobEnd:
         end = run_job(start.plan, start.hosts)
         write_to_stderr(end.report(start.plan).encode(errors="backslashreplace"))
         start.leave(end.exit_code)
-    return end
+    return end, start.plan.lane_threads
 
 
 def is_same_failure(first: RankEnd | None, second: RankEnd | None) -> bool:
