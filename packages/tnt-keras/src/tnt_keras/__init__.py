@@ -83,6 +83,7 @@ _NAMES = {
     "restart.fit_backup": ("save_now",),
 }
 """The names, by the modules of this package that define them."""
+_TELL_OF_RANKS = ("get_rank", "get_size", "get_local_rank", "get_local_size", "is_master_rank")
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _FRAMEWORKS = ("keras", "tensorflow")
 
@@ -111,7 +112,11 @@ def _load(name: str) -> Any:
     try:
         if name in _MODULES:
             return importlib.import_module(f"tnt_keras.{name}")
-        return getattr(importlib.import_module(f"tnt_keras.{_HOME[name]}"), name)
+        value = getattr(importlib.import_module(f"tnt_keras.{_HOME[name]}"), name)
+        if name in _TELL_OF_RANKS and "TNT_STEP_HASHES" in os.environ:
+            noting = importlib.import_module("tnt_keras.process.step_hashes").noting_callers
+            value = noting(name, value)
+        return value
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in _FRAMEWORKS:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tnt_keras.api.evaluate import Evaluating, SingleBatches
 from tnt_keras.api.fit import Fitting
+from tnt_keras.api.hashed_steps import hashed_if_wanted
 from tnt_keras.api.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
@@ -88,8 +89,8 @@ class _OfAnyClass(patch.MixinBase):
     def _tnt_function(self, kind: str, make: Callable[..., Any], force: bool) -> Any:
         attribute = f"{kind}_function"
         if not is_partitioned():
-            return make(force)
-        if force or getattr(self, attribute) is None:
+            make(force)
+        elif force or getattr(self, attribute) is None:
             function = function_for_keras(
                 kind,
                 self._tnt_steps(kind, make),
@@ -97,6 +98,7 @@ class _OfAnyClass(patch.MixinBase):
                 plain=lambda: _made(self, kind, make),
             )
             setattr(self, attribute, function)
+        hashed_if_wanted(self, kind)
         return getattr(self, attribute)
 
     def _tnt_step(self, name: str) -> Any:

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any, overload
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -26,6 +27,7 @@ from tnt_keras.process import training_requests
 from tnt_keras.process.framework import check_no_strategy, set_up_process
 from tnt_keras.process.lanes import is_partitioned, use_lanes
 from tnt_keras.process.rank import get_size, logger, print
+from tnt_keras.process.step_hashes import step_hashes
 from tnt_keras.step.data_check import NO_LABEL
 from tnt_keras.step.keras_function import Steps, new_steps
 from tnt_keras.step.owner import StepOwner, default_options, given_options, is_inside_step
@@ -76,14 +78,29 @@ class StepFunction:
             return self._function(*args, **kwargs)
         check_no_strategy(self._name)
         if not is_partitioned():
-            return self._function(*args, **kwargs)
+            return self._recorded(self._function(*args, **kwargs))
         if tf.inside_function():
             raise RuntimeError(
                 f"`{self._name}` was called inside a `tf.function`, which cannot contain a step "
                 "of several ranks: call it from Python, with `@tnt.function` instead of "
                 "`@tf.function` on the function that calls the optimizer."
             )
-        return self._run_on_all_ranks(args, kwargs)
+        return self._recorded(self._run_on_all_ranks(args, kwargs))
+
+    def _recorded(self, result: Any) -> Any:
+        """Return the result, after its hash was written, and those of what the function knows."""
+        file = step_hashes()
+        if file is not None:
+            known = _known_by_name(inspect.unwrap(self))
+            variables = {
+                id(getattr(variable, "value", variable)): variable
+                for each in known
+                if isinstance(each, (keras.Model, keras.optimizers.Optimizer))
+                for variable in each.variables
+            }
+            others = {id(each): each for each in self._owner.variables}
+            file.record(self._name, self._name, result, [*(others | variables).values()])
+        return result
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         set_up_process()

@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 import tnt_data
+from tnt_keras.process.host_cores import cores_of_job
 from tnt_keras.process.rank import (
     get_rank,
     get_size,
@@ -102,9 +103,9 @@ def use_lanes(lanes: int) -> None:
 
 def set_up_lanes() -> None:
     """Set what lanes of the environment need, before the script uses TensorFlow. Local."""
-    lanes = settings().lanes
-    if lanes is not None:
-        keras.utils.set_random_seed(SEED)
+    if settings().lanes is not None:
+        if not is_seeded():
+            keras.utils.set_random_seed(SEED)
         tf.config.experimental.enable_op_determinism()
 
 
@@ -114,8 +115,9 @@ def describe_lanes() -> None:
     if lanes is None:
         return
     _check_lanes(lanes)
-    needed, threads = _threads_of_lane(lanes), threads_of_operations() or os.cpu_count() or 1
-    if threads != needed:
+    threads = threads_of_operations() or os.cpu_count() or 1
+    needed = max(1, cores_of_job(os.environ) // lanes)
+    if settings().lanes is None and threads != needed:  # else they were set by lanes
         logger.warning(
             "TensorFlow computes each operation in %d threads, but %d lanes need %d on this host: "
             "results may have other bits on other numbers of ranks, which have other numbers of "
@@ -130,10 +132,6 @@ def describe_lanes() -> None:
         "over lanes.",
         *(lanes, lanes // get_size(), _listed(valid_sizes(lanes)), threads, SEED),
     )
-
-
-def _threads_of_lane(lanes: int) -> int:
-    return settings().num_threads or max(1, (os.cpu_count() or 1) // lanes)
 
 
 def _check_lanes(lanes: int) -> None:
@@ -157,9 +155,14 @@ def _check_lanes(lanes: int) -> None:
         )
 
 
-def _seed_what_is_not() -> None:
+def is_seeded() -> bool:
+    """Return whether the script has given TensorFlow a seed, as Keras' function does too. Local."""
     seed, _ = tf.compat.v1.get_seed(0)
-    if seed != _SEED_OF_NONE:
+    return bool(seed != _SEED_OF_NONE)
+
+
+def _seed_what_is_not() -> None:
+    if is_seeded():
         return
     logger.warning(
         "`lanes` is given to a model, but no seed was set before the model was made: another run "

@@ -92,6 +92,7 @@ class Settings:
     wire_dtype: str | None = None  # of float32 gradients while they travel
     lanes: int | None = None  # parts of every batch, None: one for each rank
     step_hashes: str | None = None  # the file for hashes of variables after each step
+    moves_weights: bool = False  # each by its last bit, before the first step
     checks_steps: bool = False  # first steps, against serial ones
     explains_steps: bool = False  # show what steps exchange
     grace_s: float = variables.GRACE_S.default  # to save and leave when a scheduler asks for it
@@ -111,6 +112,7 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings:
         wire_dtype=None if wire_dtype == "none" else wire_dtype,
         lanes=variables.LANES.find(environment),
         step_hashes=variables.STEP_HASHES.find(environment),
+        moves_weights=variables.MOVE_WEIGHTS.find(environment),
         checks_steps=variables.CHECK_STEPS.find(environment),
         explains_steps=variables.EXPLAIN_STEPS.find(environment),
         grace_s=variables.GRACE_S.find(environment),
