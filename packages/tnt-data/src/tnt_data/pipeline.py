@@ -12,7 +12,7 @@ from tnt_data.description.passes import find_irreproducible, passes_are_independ
 from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Transformation
 from tnt_data.elements.fingerprints import fingerprint_of
-from tnt_data.elements.row_split import check_rank
+from tnt_data.elements.row_split import RowSplit, split_of_dataset
 from tnt_data.plan.explain import explain_plan
 from tnt_data.plan.report import report_plan, report_random_fingerprint
 from tnt_data.plan.split import PICK_FROM_BYTES, plan_split
@@ -117,6 +117,7 @@ class Pipeline:
         rank: int,
         size: int,
         *,
+        lanes: int | None = None,
         micro_batch_size: int | None = None,
         seed: int = 42,
         fingerprint: bool = False,
@@ -127,6 +128,7 @@ class Pipeline:
         Args:
             rank: Rank of the caller, `0 <= rank < size`.
             size: Number of ranks.
+            lanes: Number of lanes of a batch, as for the function.
             micro_batch_size: Samples per rank and step, as for the function.
             seed: For shuffles without a seed.
             fingerprint: Whether each micro-batch has a number computed from its global batch.
@@ -140,20 +142,28 @@ class Pipeline:
             NotBatchedError: If the dataset is not batched and `micro_batch_size` is missing.
             BatchSizeError: If `micro_batch_size` does not fit.
             UnsupportedElementError: If elements have no rows that ranks could share.
-            ValueError: If `rank` is not in `[0, size)`.
+            ValueError: If `rank` is not in `[0, size)`, or `lanes` is not a multiple of `size`.
         """
-        check_rank(rank, size)
-        key = (rank, size, micro_batch_size, seed, fingerprint, may_differ)
+        split = split_of_dataset(rank, size, lanes)
+        key = (split, micro_batch_size, seed, fingerprint, may_differ)
         results = self.dataset.__dict__.setdefault(_RESULTS, {})
         if key not in results:
             results[key] = self._distribute(*key[:-1], may_differ=may_differ)
         return results[key]
 
-    def explain(self, size: int, *, micro_batch_size: int | None = None, seed: int = 42) -> str:
+    def explain(
+        self,
+        size: int,
+        *,
+        lanes: int | None = None,
+        micro_batch_size: int | None = None,
+        seed: int = 42,
+    ) -> str:
         """Explain what `distribute` does, as the function `explain` does. Local.
 
         Args:
             size: Number of ranks.
+            lanes: As for `distribute`.
             micro_batch_size: As for `distribute`.
             seed: As for `distribute`.
 
@@ -163,10 +173,10 @@ class Pipeline:
         Raises:
             ValueError: As for `distribute`.
         """
-        check_rank(0, size)
+        split = split_of_dataset(0, size, lanes)
         last = self._batched(size, micro_batch_size)
         plan = plan_split(last, size)
-        return explain_plan(plan, size, seed, find_differences(last, size), last)
+        return explain_plan(plan, split, seed, find_differences(last, size), last)
 
     @functools.cached_property
     def _last(self) -> Transformation:
@@ -185,21 +195,20 @@ class Pipeline:
 
     def _distribute(
         self,
-        rank: int,
-        size: int,
+        split: RowSplit,
         micro_batch_size: int | None,
         seed: int,
         fingerprint: bool,
         pick_from_bytes: int = PICK_FROM_BYTES,
         may_differ: bool = False,
     ) -> tf.data.Dataset:
-        last = self._batched(size, micro_batch_size)
-        plan = plan_split(last, size, pick_from_bytes)
-        report_plan(last, plan, rank, size, seed)
+        last = self._batched(split.size, micro_batch_size)
+        plan = plan_split(last, split.size, pick_from_bytes)
+        report_plan(last, plan, split, seed)
         if fingerprint and plan.random_before_split:
-            report_random_fingerprint(plan, rank)
+            report_random_fingerprint(plan, split.rank)
             fingerprint = False
-        return rewrite(plan, Repairs(rank, size, seed), fingerprint, may_differ)
+        return rewrite(plan, Repairs(split, seed), fingerprint, may_differ)
 
 
 def distribute(
@@ -207,6 +216,7 @@ def distribute(
     rank: int,
     size: int,
     *,
+    lanes: int | None = None,
     micro_batch_size: int | None = None,
     seed: int = 42,
     fingerprint: bool = False,
@@ -214,9 +224,13 @@ def distribute(
     """Return one rank's part of a dataset: step k of all ranks together is the serial batch k.
 
     Rank `r` gets the rows `batch[r::size]` of every global batch and takes part in every step; if
-    it has no sample, it gets one copied row and `num_local == 0`. Shuffles without a seed get
-    `seed`, even with a single rank. Called again with the same dataset object and arguments, it
-    returns the same object, so caches stay filled and shuffles continue with a new order.
+    it has no sample, it gets one copied row and `num_local == 0`. With `lanes` it gets the rows
+    `batch[v::lanes]` of each of its lanes `v`, lane after lane: from lane `r * lanes / size` on, as
+    many as any other rank. A single rank gets whole batches in their own order, whatever the lanes.
+
+    Shuffles without a seed get `seed`, even with a single rank. Called again with the same dataset
+    object and arguments, it returns the same object, so caches stay filled and shuffles continue
+    with a new order.
 
     Local: no rank waits for another, but all ranks must pass the same pipeline.
 
@@ -226,6 +240,7 @@ def distribute(
             not depend on the rank.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks.
+        lanes: Number of lanes of a batch, a multiple of `size`, which it is by default.
         micro_batch_size: Samples per rank and step. An unbatched dataset is batched with
             `micro_batch_size * size`; the batch size of a batched one must equal that.
         seed: For shuffles without a seed.
@@ -242,11 +257,16 @@ def distribute(
         NotBatchedError: If the dataset is not batched and `micro_batch_size` is missing.
         BatchSizeError: If `micro_batch_size` does not fit.
         UnsupportedElementError: If elements have no rows that ranks could share.
-        ValueError: If `rank` is not in `[0, size)`.
+        ValueError: If `rank` is not in `[0, size)`, or `lanes` is not a multiple of `size`.
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
     return Pipeline(dataset).distribute(
-        rank, size, micro_batch_size=micro_batch_size, seed=seed, fingerprint=fingerprint
+        rank,
+        size,
+        lanes=lanes,
+        micro_batch_size=micro_batch_size,
+        seed=seed,
+        fingerprint=fingerprint,
     )
 
 
@@ -254,6 +274,7 @@ def explain(
     dataset: tf.data.Dataset,
     size: int,
     *,
+    lanes: int | None = None,
     micro_batch_size: int | None = None,
     seed: int = 42,
 ) -> str:
@@ -262,6 +283,7 @@ def explain(
     Args:
         dataset: As for `distribute`.
         size: Number of ranks.
+        lanes: As for `distribute`.
         micro_batch_size: As for `distribute`.
         seed: As for `distribute`.
 
@@ -272,7 +294,9 @@ def explain(
         ValueError: As for `distribute`.
         TypeError: If `dataset` is not a `tf.data.Dataset`.
     """
-    return Pipeline(dataset).explain(size, micro_batch_size=micro_batch_size, seed=seed)
+    return Pipeline(dataset).explain(
+        size, lanes=lanes, micro_batch_size=micro_batch_size, seed=seed
+    )
 
 
 def global_batch_size(dataset: tf.data.Dataset) -> int | None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from random_pipelines import random_pipeline
 from simulated_ranks import PICK, SLICE, assert_ranks_share_serial_batches
 
-from tnt_data import Pipeline
+from tnt_data import Pipeline, RowSplit
 from tnt_data.plan.split import Way, plan_split
 from tnt_data.transformations.read import read_transformations
 
@@ -31,15 +31,16 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
     def check(random: Random) -> None:
         words, build = random_pipeline(random)
         size, epochs, way = random.randint(1, 7), random.randint(1, 3), random.choice(WAYS)
-        note(f"{words}; {size} ranks, {epochs} epochs")
+        lanes = size * random.randint(1, 3)
+        note(f"{words}; {size} ranks, {lanes} lanes, {epochs} epochs")
         plan = plan_split(read_transformations(build(None)), size, way)
         moved.append(plan.way is Way.PICK and plan.pushdown.saves_work)
         assert_ranks_share_serial_batches(
-            lambda: build(None), lambda: build(42), size, way=way, epochs=epochs
+            lambda: build(None), lambda: build(42), size, way=way, epochs=epochs, lanes=lanes
         )
 
     check()
-    assert sum(moved) >= SHARED // 3  # the pipelines that are worth the trouble are among them
+    assert sum(moved) >= SHARED // 4  # the pipelines that are worth the trouble are among them
 
 
 @pytest.mark.timeout(1200)
@@ -48,11 +49,12 @@ def test_steps_of_all_ranks_are_the_serial_batches() -> None:
 def test_both_ways_have_the_same_types_and_the_serial_cardinality(random: Random) -> None:
     words, build = random_pipeline(random)
     size = random.randint(2, 7)
-    note(f"{words}; {size} ranks")
+    lanes = size * random.randint(1, 3)
+    note(f"{words}; {size} ranks, {lanes} lanes")
     serial = build(42)
     for rank in (0, size - 1):
         picked, cut = (
-            Pipeline(build(None))._distribute(rank, size, None, 42, False, way)
+            Pipeline(build(None))._distribute(RowSplit(rank, size, lanes), None, 42, False, way)
             for way in (PICK, SLICE)
         )
         assert picked.element_spec == cut.element_spec

@@ -16,7 +16,7 @@ from tensorflow.python.data import ops as dataset_modules
 from tensorflow.python.data.experimental.ops import cardinality
 
 import tnt_data
-from tnt_data import NotBatchedError, tensorflow_private
+from tnt_data import NotBatchedError, RowSplit, tensorflow_private
 from tnt_data.description.transformation import Kind
 from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
 from tnt_data.tensorflow_private import is_known_version
@@ -103,7 +103,7 @@ def test_transformation_after_a_shuffle_without_a_seed_is_rebuilt_faithfully(cas
     dataset = make(None)
     unknown = {one.name for one in read_transformations(dataset).walk() if one.kind is Kind.OPAQUE}
     assert unknown <= {"VariantDataset"}  # the counter that enumerate makes
-    rebuilt = Rebuilder(Repairs(0, 1, 42)).build(read_transformations(dataset))
+    rebuilt = Rebuilder(Repairs(RowSplit(0, 1, 1), 42)).build(read_transformations(dataset))
     assert rebuilt is not dataset
     assert rebuilt.element_spec == dataset.element_spec
     assert int(rebuilt.cardinality()) == int(dataset.cardinality())
@@ -116,14 +116,16 @@ def test_sampling_without_a_seed_is_seeded() -> None:
     def make(seed: int | None) -> tf.data.Dataset:
         return Data.sample_from_datasets(parts, [0.3, 0.7], seed=seed).batch(6)
 
-    rewritten = Rebuilder(Repairs(0, 2, 42)).build(read_transformations(make(None)))
-    again = Rebuilder(Repairs(1, 2, 42)).build(read_transformations(make(None)))
+    rewritten = Rebuilder(Repairs(RowSplit(0, 2, 2), 42)).build(read_transformations(make(None)))
+    again = Rebuilder(Repairs(RowSplit(1, 2, 2), 42)).build(read_transformations(make(None)))
     assert repr(serial_epochs(lambda: rewritten)) == repr(serial_epochs(lambda: again))
 
 
 def test_what_needs_no_repair_stays_the_object_of_the_user() -> None:
     dataset = Data.range(9).cache().shuffle(4, seed=1)
-    rebuilt = Rebuilder(Repairs(0, 2, 42)).build(read_transformations(dataset.shuffle(3)))
+    rebuilt = Rebuilder(Repairs(RowSplit(0, 2, 2), 42)).build(
+        read_transformations(dataset.shuffle(3))
+    )
     assert rebuilt._input_dataset is dataset
 
 

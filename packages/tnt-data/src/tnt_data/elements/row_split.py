@@ -2,8 +2,9 @@
 
 Rank `r` of `n` takes the rows `r, r + n, r + 2n, ...` of every global batch, which is
 `batch[r::n]`. The sizes of two ranks differ by at most one and the low ranks have the larger ones.
-A rank without samples still takes part in the step: it computes on one row, a duplicate of the
-first, that counts for nothing.
+With more lanes than ranks the same holds for lanes, of which each rank has several. A rank without
+samples still takes part in the step: it computes on one row, a duplicate of the first, that counts
+for nothing.
 """
 
 from __future__ import annotations
@@ -63,6 +64,17 @@ class RowSplit:
         """Return how many rows of a batch this rank has. Local."""
         return sum(len(range(lane, batch_size, self.lanes)) for lane in self.own_lanes)
 
+    def rows(self, batch_size: int) -> Sequence[int]:
+        """Return `positions`, or for a rank without samples that of the duplicate row. Local."""
+        return self.positions(batch_size) or range(0, min(batch_size, 1), self.lanes)
+
+
+def split_of_dataset(rank: int, size: int, lanes: int | None) -> RowSplit:
+    """Return the split of the batches of a dataset: by default each rank has one lane. Local."""
+    # One rank has whole batches, in their order: to sort them by lanes would copy them.
+    split = RowSplit(rank, size, size if lanes is None else lanes)
+    return dataclasses.replace(split, lanes=1) if size == 1 else split
+
 
 def check_rank(rank: int, size: int) -> None:
     """Raise a ValueError if `rank` is not one of `size` ranks. Local."""
@@ -72,44 +84,30 @@ def check_rank(rank: int, size: int) -> None:
         raise ValueError(f"The rank must lie in [0, size). Received: rank={rank}, size={size}.")
 
 
-def micro_batch_size(batch_size: int, rank: int, size: int) -> int:
+def micro_batch_size(batch_size: int, rank: int, size: int, *, lanes: int | None = None) -> int:
     """Return the number of samples that a rank takes of a global batch. Local.
 
     Args:
         batch_size: Number of samples in the global batch, even a short one; 0 or more.
         rank: Rank of the caller, `0 <= rank < size`.
         size: Number of ranks that share the batch.
+        lanes: Number of lanes of the batch, by default `size`: see `RowSplit`.
 
     Returns:
         `len(range(rank, batch_size, size))`; 0 if there are no more samples than ranks before it.
+        With lanes the sum over those of the rank.
 
     Raises:
-        ValueError: If `rank` is not in `[0, size)` or `batch_size` is negative.
+        ValueError: If `rank` is not in `[0, size)`, `batch_size` is negative, or `lanes` is not a
+            multiple of `size`.
 
     Example:
         >>> [micro_batch_size(14, rank, size=4) for rank in range(4)]
         [4, 4, 3, 3]
     """
-    return len(sample_positions(batch_size, rank, size))
-
-
-def sample_positions(batch_size: int, rank: int, size: int) -> range:
-    """Return the positions of a rank's samples in a batch, disjoint over ranks. Local."""
-    check_rank(rank, size)
     if batch_size < 0:
         raise BatchSizeError(f"A batch has 0 or more samples. Received: batch_size={batch_size}.")
-    return range(rank, batch_size, size)
-
-
-def row_positions(batch_size: int, rank: int, size: int) -> range:
-    """Return `sample_positions`, or for a rank without samples that of the duplicate row. Local."""
-    return sample_positions(batch_size, rank, size) or range(min(batch_size, 1))
-
-
-def split_sizes(batch_size: int, size: int) -> tuple[int, ...]:
-    """Return the samples of a global batch per rank, in rank order. Local."""
-    check_rank(0, size)
-    return tuple(micro_batch_size(batch_size, rank, size) for rank in range(size))
+    return RowSplit(rank, size, size if lanes is None else lanes).num_rows(batch_size)
 
 
 def num_steps(num_samples: int, batch_size: int, drop_remainder: bool) -> int:

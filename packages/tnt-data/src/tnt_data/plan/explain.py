@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tnt_data.description.batching import Batching
 from tnt_data.description.rank_differences import find_unchangeable
 from tnt_data.description.seeds import assign_seeds
 from tnt_data.description.transformation import Kind, Transformation
-from tnt_data.elements.row_split import last_batch_size, split_sizes
+from tnt_data.elements.row_split import RowSplit, last_batch_size
 from tnt_data.plan.split import SplitPlan, Way
 
 _SHOWN_RANKS = 8
 
 
 def explain_plan(
-    plan: SplitPlan, size: int, seed: int, differences: list[str], last: Transformation
+    plan: SplitPlan, split: RowSplit, seed: int, differences: list[str], last: Transformation
 ) -> str:
     """Explain a plan: batches, way, warnings, a line per transformation, sources first."""
     seeds = assign_seeds(last, seed)
-    report = _Report(plan, size, seeds, find_unchangeable(last))
+    report = _Report(plan, split.size, seeds, find_unchangeable(last))
     rows: list[tuple[str, ...]] = [("transformation", "done", "seed", "details")]
     rows += [report.row(one, depth) for one, depth in _walk(last, 0)]
-    lines = [_describe_batching(plan.batching), *_describe_sizes(plan.batching, size)]
+    lines = [_describe_batching(plan.batching), *_describe_sizes(plan.batching, split)]
     lines.append(f"Way: {plan.way.value}, because {plan.reason}.")
     if plan.batching.may_be_samples:
         lines.append(f"Warning: {describe_doubt(plan.batching)}")
@@ -46,26 +46,37 @@ def describe_doubt(batching: Batching) -> str:
     )
 
 
-def _describe_sizes(batching: Batching, size: int) -> list[str]:
+def _describe_sizes(batching: Batching, split: RowSplit) -> list[str]:
     """Describe the samples per rank in the first and in the last batch of a pass."""
-    rule = f"Rank r of {size} takes batch[r::{size}]"
+    rule = _describe_rule(split)
     if batching.batch_size is None:
         return [f"{rule}."]
     batch_size, num_samples = batching.batch_size, batching.num_samples
     if num_samples is None:
         last = "Last batch: its size is not known before it is read."
-        return [f"{rule}. First batch: {_shares(batch_size, size)}", last]
+        return [f"{rule}. First batch: {_shares(batch_size, split)}", last]
     first = min(batch_size, num_samples)
     last_size = last_batch_size(num_samples, batch_size, batching.drop_remainder)
-    last = f"Last batch of a pass: {_shares(last_size, size)}"
-    return [f"{rule}. First batch: {_shares(first, size)}", last]
+    last = f"Last batch of a pass: {_shares(last_size, split)}"
+    return [f"{rule}. First batch: {_shares(first, split)}", last]
 
 
-def _shares(batch_size: int, size: int) -> str:
-    shares = split_sizes(batch_size, size)
-    shown = ", ".join(map(str, shares[:_SHOWN_RANKS]))
-    more = ", ..." if size > _SHOWN_RANKS else ""
-    return f"{batch_size} samples, {shown}{more} on ranks 0 to {size - 1}."
+def _describe_rule(split: RowSplit) -> str:
+    size, lanes, count = split.size, split.lanes, len(split.own_lanes)
+    if count == 1:
+        return f"Rank r of {size} takes batch[r::{size}]"
+    return (
+        f"Rank r of {size} takes lanes {count}r to {count}r + {count - 1} of {lanes}, one after "
+        f"the other; lane v is batch[v::{lanes}]"
+    )
+
+
+def _shares(batch_size: int, split: RowSplit) -> str:
+    ranks = range(min(split.size, _SHOWN_RANKS))
+    shares = (replace(split, rank=rank).num_rows(batch_size) for rank in ranks)
+    shown = ", ".join(map(str, shares))
+    more = ", ..." if split.size > _SHOWN_RANKS else ""
+    return f"{batch_size} samples, {shown}{more} on ranks 0 to {split.size - 1}."
 
 
 def _walk(transformation: Transformation, depth: int) -> list[tuple[Transformation, int]]:

@@ -6,14 +6,16 @@ import logging
 
 from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Transformation
+from tnt_data.elements.row_split import RowSplit
 from tnt_data.plan.explain import describe_doubt
 from tnt_data.plan.split import SplitPlan
 
 _logger = logging.getLogger("tnt_data")
 
 
-def report_plan(last: Transformation, plan: SplitPlan, rank: int, size: int, seed: int) -> None:
+def report_plan(last: Transformation, plan: SplitPlan, split: RowSplit, seed: int) -> None:
     """Log a plan: warnings, seeds, and the way in which rows are taken. Local."""
+    rank, size = split.rank, split.size
     if plan.batching.may_be_samples:
         _logger.warning(
             "rank %d of %d: %s [batches-assumed]", rank, size, describe_doubt(plan.batching)

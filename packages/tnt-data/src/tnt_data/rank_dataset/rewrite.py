@@ -8,7 +8,7 @@ from tnt_data.description.transformation import JOINS_SAMPLES
 from tnt_data.plan.split import SplitPlan, Way
 from tnt_data.rank_dataset.pick_rows import join_rows, open_windows, pick_rows
 from tnt_data.rank_dataset.serial_part import Rebuilder, Repairs
-from tnt_data.rank_dataset.slice_rows import slice_batches
+from tnt_data.rank_dataset.slice_rows import cut_batches
 from tnt_data.transformations.maps import map_rows
 
 
@@ -27,9 +27,7 @@ def rewrite(
             and plan.split.kind not in JOINS_SAMPLES
             and not any(one.is_row_wise for one in plan.chain[:-1])
         )
-        dataset = slice_batches(
-            whole, repairs.rank, repairs.size, with_fingerprint, may_differ=may_differ
-        )
+        dataset = cut_batches(whole, repairs.split, with_fingerprint, may_differ=may_differ)
     for transformation in reversed(plan.chain[:-1]):
         if transformation.is_row_wise:
             dataset = map_rows(transformation.dataset, dataset)
@@ -44,11 +42,11 @@ def rewrite(
 
 def _pick(plan: SplitPlan, repairs: Repairs, with_fingerprint: bool) -> tf.data.Dataset:
     samples = Rebuilder(repairs, plan.pushdown).build(plan.split.inputs[0])
-    rows = pick_rows(samples, plan.split, repairs.rank, repairs.size, with_fingerprint)
+    rows = pick_rows(samples, plan.split, repairs.split, with_fingerprint)
     for moved in plan.pushdown.moved:
         if moved.transformation.kind in JOINS_SAMPLES:
             rows = open_windows(rows)
     for moved in plan.pushdown.moved:
         branch = [(zipped.dataset, number) for zipped, number in moved.branch]
         rows = repairs.rebuild_with_numbers(moved.transformation, branch, rows)
-    return join_rows(rows, plan.split, repairs.rank, repairs.size)
+    return join_rows(rows, plan.split, repairs.split)

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tnt_data.description.seeds import assign_seeds
 from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Transformation
+from tnt_data.elements.row_split import RowSplit
 from tnt_data.plan.pushdown import Pushdown
 from tnt_data.rank_dataset.lookahead import read_one_ahead
 from tnt_data.transformations.dataset_class import Branch, Changes
@@ -21,13 +22,12 @@ _MORE_THAN_ALL = 2**62  # taking so many changes nothing, but keeps neighbours f
 class Repairs:
     """How to repair transformations that would make ranks differ."""
 
-    rank: int
-    size: int
+    split: RowSplit
     seed: int  # for shuffles without one
 
     def needed_by(self, transformation: Transformation) -> bool:
         """Return whether a transformation has to be rebuilt though its inputs stay. Local."""
-        has_shared_file = bool(transformation.cache_file and self.size > 1)
+        has_shared_file = bool(transformation.cache_file and self.split.size > 1)
         is_different = transformation.needs_seed or transformation.is_nondeterministic
         return is_different or has_shared_file or transformation.freezes_order
 
@@ -46,8 +46,9 @@ class Repairs:
         return read_one_ahead(rebuilt) if transformation.freezes_order else rebuilt
 
     def _changes(self, seed: int | None = None) -> Changes:
-        suffix = f".rank{self.rank}of{self.size}" if self.size > 1 else ""
-        return Changes(self.seed if seed is None else seed, suffix, self.rank)
+        rank, size = self.split.rank, self.split.size
+        suffix = f".rank{rank}of{size}" if size > 1 else ""
+        return Changes(self.seed if seed is None else seed, suffix, rank)
 
 
 @dataclass(frozen=True)

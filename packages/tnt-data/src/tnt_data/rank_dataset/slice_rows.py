@@ -1,8 +1,5 @@
 """Cut the rows of one rank out of the finished global batch: exact for every pipeline."""
 
-# The rows are `batch[first::size]` with `first = rank`, or 0 for a rank without samples. The latter
-# is one row, because a batch with `num_global <= rank` samples has fewer than `size` of them.
-
 from __future__ import annotations
 
 from typing import Any
@@ -11,9 +8,16 @@ import tensorflow as tf
 
 from tnt_data.elements.fingerprints import fingerprint_of, no_fingerprint
 from tnt_data.elements.micro_batch import MicroBatch
-from tnt_data.elements.row_split import micro_batch_size
+from tnt_data.elements.row_split import RowSplit, split_of_dataset
 from tnt_data.elements.specs import is_none, named_components
 from tnt_data.errors import UnsupportedElementError
+from tnt_data.rank_dataset.take_rows import (
+    has_rows,
+    num_rows,
+    num_rows_of,
+    take_known_rows,
+    take_rows,
+)
 
 
 def slice_batches(
@@ -23,6 +27,7 @@ def slice_batches(
     with_fingerprint: bool = False,
     *,
     may_differ: bool = False,
+    lanes: int | None = None,
 ) -> tf.data.Dataset:
     """Cut the micro-batches of one rank out of the elements of a batched dataset. Local.
 
@@ -36,6 +41,7 @@ def slice_batches(
         may_differ: Whether dense components may differ in their number of rows from the targets, or
             from the first component if there are no targets. They then belong to the batch as a
             whole, and `MicroBatch.shared` tells which.
+        lanes: Number of lanes of a batch, as for `distribute`.
 
     Returns:
         Dataset of `MicroBatch`, with as many elements as `dataset`.
@@ -43,18 +49,27 @@ def slice_batches(
     Raises:
         UnsupportedElementError: If no component has rows, one is of a type without rows, or two are
             known to differ in their number of rows and must not.
+        ValueError: If `rank` is not in `[0, size)`, or `lanes` is not a multiple of `size`.
     """
+    split = split_of_dataset(rank, size, lanes)
+    return cut_batches(dataset, split, with_fingerprint, may_differ=may_differ)
+
+
+def cut_batches(
+    dataset: tf.data.Dataset, split: RowSplit, with_fingerprint: bool, *, may_differ: bool
+) -> tf.data.Dataset:
+    """Return what `slice_batches` does. Local."""
     spec = dataset.element_spec
-    num_rows = _check_components(spec, may_differ)
+    num_global = _check_components(spec, may_differ)
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-    def split(*arguments: Any) -> MicroBatch:
+    def cut(*arguments: Any) -> MicroBatch:
         element = arguments if type(spec) is tuple else arguments[0]
         fingerprint = fingerprint_of(element) if with_fingerprint else no_fingerprint()
-        part = _split_element(element, rank, size, num_rows, may_differ)
+        part = _cut_element(element, split, num_global, may_differ)
         return part._replace(fingerprint=fingerprint)
 
-    return dataset.map(split)
+    return dataset.map(cut)
 
 
 def check_rows(element: Any) -> Any:
@@ -67,7 +82,7 @@ def check_rows(element: Any) -> Any:
             sparse tensors.
     """
     components = tf.nest.flatten(element)
-    counts = [_num_rows(one) if _has_rows(one) else None for one in components]
+    counts = [num_rows(one) if has_rows(one) else None for one in components]
     num_samples = counts[_position_of_samples(element)]
     checks = [
         tf.debugging.assert_equal(
@@ -87,44 +102,30 @@ def check_rows(element: Any) -> Any:
     return tf.nest.pack_sequence_as(element, checked)
 
 
-def first_row_of_rank(num_global: tf.Tensor, rank: int) -> tf.Tensor:
-    """Return the position of a rank's first row in a global batch; 0 if it has no sample. Local."""
-    return tf.where(rank < num_global, tf.constant(rank, tf.int64), tf.constant(0, tf.int64))
-
-
-def num_samples_of_rank(num_global: tf.Tensor, rank: int, size: int) -> tf.Tensor:
-    """Return `micro_batch_size` for a number that is known only when the dataset is read. Local."""
-    return tf.maximum(num_global - rank + size - 1, 0) // size
-
-
-def _split_element(
-    element: Any, rank: int, size: int, static_rows: int | None, may_differ: bool
+def _cut_element(
+    element: Any, split: RowSplit, known_rows: int | None, may_differ: bool
 ) -> MicroBatch:
     components = tf.nest.flatten(element, expand_composites=False)
-    if static_rows is not None:
-        first = rank if rank < static_rows else 0
-        num_local = tf.constant(micro_batch_size(static_rows, rank, size), tf.int64)
-        parts = [_take_rows(one, first, size) for one in components]
+    if known_rows is not None:
+        parts = [take_known_rows(one, split, known_rows) for one in components]
         data = tf.nest.pack_sequence_as(element, parts, expand_composites=False)
-        return MicroBatch(data, num_local, tf.constant(static_rows, tf.int64))
-    counts = [_num_rows(one) if _has_rows(one) else None for one in components]
+        num_local = tf.constant(split.num_rows(known_rows), tf.int64)
+        return MicroBatch(data, num_local, tf.constant(known_rows, tf.int64))
+    counts = [num_rows(one) if has_rows(one) else None for one in components]
     num_global = counts[_position_of_samples(element)]
-    begin = first_row_of_rank(num_global, rank)
-    num_local = num_samples_of_rank(num_global, rank, size)
     differ = [tf.constant(False) if one is None else one != num_global for one in counts]
     shared: Any = ()
-    if may_differ and size > 1 and len(components) > 1:
+    if may_differ and split.size > 1 and len(components) > 1:
         shared = tf.stack(differ)
-        zero, one = tf.constant(0, tf.int64), tf.constant(1, tf.int64)
         parts = [
-            _take_rows(component, tf.where(other, zero, begin), tf.where(other, one, size))
-            for component, other in zip(components, differ, strict=True)
+            take_rows(component, split, num_global, is_whole)
+            for component, is_whole in zip(components, differ, strict=True)
         ]
     else:
         checked = tf.nest.flatten(check_rows(element))
-        parts = [_take_rows(component, begin, size) for component in checked]
+        parts = [take_rows(component, split, num_global) for component in checked]
     data = tf.nest.pack_sequence_as(element, parts, expand_composites=False)
-    return MicroBatch(data, num_local, num_global, shared=shared)
+    return MicroBatch(data, num_rows_of(split, num_global), num_global, shared=shared)
 
 
 def _same(component: Any) -> Any:
@@ -141,57 +142,7 @@ def _position_of_samples(element: Any) -> int:
     num_targets = len(tf.nest.flatten(element[1])) if is_pair else 0
     of_targets = range(num_inputs, num_inputs + num_targets)
     places: list[int] = [*of_targets, *range(len(components))]
-    return next(filter(lambda i: _has_rows(components[i]), places))
-
-
-def _num_rows(component: Any) -> tf.Tensor:
-    if isinstance(component, tf.SparseTensor):
-        return component.dense_shape[0]
-    if isinstance(component, tf.RaggedTensor):
-        return component.nrows(out_type=tf.int64)
-    if component.shape.rank is None:
-        has_rows = tf.debugging.assert_rank_at_least(
-            component,
-            1,
-            message="A component of a batch has no rows, so ranks cannot share the batch. Declare "
-            "it as a scalar in its spec; if the elements are single samples, call "
-            ".batch(n) with the global batch size.",
-        )
-        with tf.control_dependencies([has_rows]):
-            component = tf.identity(component)
-    return tf.shape(component, out_type=tf.int64)[0]
-
-
-def _has_rows(component: Any) -> bool:
-    return component is not None and component.shape.rank != 0
-
-
-def _take_rows(component: Any, first: Any, size: Any) -> Any:
-    if not _has_rows(component) or (isinstance(size, int) and size == 1):
-        return component
-    if isinstance(component, tf.SparseTensor):
-        return _take_sparse_rows(component, first, size)
-    # Same as component[first::size], which copies number by number; gather copies whole rows.
-    rows = tf.range(tf.cast(first, tf.int64), _num_rows(component), tf.cast(size, tf.int64))
-    taken = tf.gather(component, rows)
-    if isinstance(component, tf.Tensor) and isinstance(first, int) and component.shape[0]:
-        taken = tf.ensure_shape(
-            taken, [len(range(first, component.shape[0], size)), *taken.shape[1:]]
-        )
-    return taken
-
-
-def _take_sparse_rows(component: tf.SparseTensor, first: Any, size: Any) -> tf.SparseTensor:
-    first, size = tf.cast(first, tf.int64), tf.cast(size, tf.int64)
-    row = component.indices[:, 0]
-    mine = tf.logical_and(row >= first, (row - first) % size == 0)
-    indices = tf.boolean_mask(component.indices, mine)
-    indices = tf.concat([(indices[:, :1] - first) // size, indices[:, 1:]], axis=1)
-    num_rows = (component.dense_shape[0] - first + size - 1) // size
-    shape = tf.concat([[num_rows], component.dense_shape[1:]], axis=0)
-    taken = tf.SparseTensor(indices, tf.boolean_mask(component.values, mine), shape)
-    taken.set_shape([None, *component.shape[1:]])
-    return taken
+    return next(filter(lambda i: has_rows(components[i]), places))
 
 
 def _check_components(spec: Any, may_differ: bool) -> int | None:
