@@ -83,10 +83,9 @@ def _run_subcommand(name: str, arguments: Sequence[str]) -> int:
     if name == "measure":
         options = parse_arguments(make_parser(), arguments_of_measure(arguments))
         return _launch(make_spec(options, os.environ), options.dry_run)
-    raise LaunchError(
-        f"{name!r} is a reserved word, but not a command of this version. If it is a script, "
-        f"write ./{name} or -- before it."
-    )
+    from tnt_launch.verify.command import run_verify
+
+    return run_verify(arguments)
 
 
 def _launch(spec: LaunchSpec, is_dry_run: bool) -> int:

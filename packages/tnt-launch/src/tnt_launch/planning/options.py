@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeVar
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.grammar import Boolean, Kind, Variable, Word
 from tnt_launch.planning.spec import BINDINGS
-from tnt_launch.planning.variables import INTERFACE, OPTIONS, RENDEZVOUS, USER_VARIABLES
+from tnt_launch.planning.variables import INTERFACE, LANES, OPTIONS, RENDEZVOUS, USER_VARIABLES
 
 _USAGE = "tarantella [options] [--] SCRIPT [arguments of the script]"
 
@@ -23,6 +23,7 @@ examples:
   python train.py                                   the same script as one rank
   tarantella doctor -H node01,node02                check hosts and the network between them
   tarantella measure -H node01,node02 -n 4          measure what communication costs there
+  tarantella verify -n 1,2,4 --lanes 4 -- train.py  are the bits the same on 1, 2 and 4 ranks?
 
 The exit code is that of the rank that failed first (128 + N for signal N), 130 after Ctrl-C,
 2 if the job could not be started, 75 if a scheduler's signal ended a training that can continue.
@@ -111,6 +112,31 @@ def make_measure_parser() -> Parser:
     )
     text = "write there instead of printing"
     parser.add_argument("--output", metavar="FILE", help=text)
+    return parser
+
+
+def make_verify_parser() -> Parser:
+    """Build the parser of what `tarantella verify` has besides the options of a job. Pure."""
+    parser = Parser(
+        prog="tarantella verify",
+        usage="tarantella verify -n N,N,... [options] [options of a job] -- SCRIPT [arguments]",
+        description="Run SCRIPT on one number of ranks after the other, in this folder, and "
+        "compare every weight and every result of every step bit by bit; where they differ, say "
+        "since when and why. The exit code is 0 if all are identical, 1 if they differ, and that "
+        "of a run that fails. Name hosts as for a training: see tarantella --help.",
+    )
+    text = "numbers of ranks on each host, such as 1,2,4; the script runs twice on the smallest"
+    parser.add_argument("-n", dest="numbers", metavar="N,N,...", type=_numbers, help=text)
+    _add_variable(parser, LANES)
+    text = (
+        "compare losses, metrics and sizes of weights with those of the serial run instead, up to "
+        "rounding, which is measured by a second serial run"
+    )
+    parser.add_argument("--within", **_one_of(("serial",)), help=text)
+    text = "keep hashes and output of all runs in DIR"
+    parser.add_argument("--keep", metavar="DIR", help=text)
+    text = "print the commands, run nothing"
+    parser.add_argument("--dry-run", action="store_true", help=text)
     return parser
 
 
@@ -304,6 +330,16 @@ def _number_of_torchrun(text: str) -> int:
             f"GPU. To use more CPUs give a number, with --no-gpu. Received: {text!r}"
         )
     return _number(text)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Read numbers such as 1,2,4, each once, in their order."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(re.fullmatch("0*[1-9][0-9]{0,8}", word) for word in words):
+        raise argparse.ArgumentTypeError(
+            f"it must be numbers of at least 1 with commas between them. Received: {text!r}"
+        )
+    return tuple(dict.fromkeys(map(int, words)))
 
 
 def _number(text: str) -> int:

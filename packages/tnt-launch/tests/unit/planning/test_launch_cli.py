@@ -135,7 +135,8 @@ def test_hosts_from_two_sources_are_refused(capsys, tmp_path):
 
 ENDS = {
     "doctor": "unrecognized arguments: --option. See tarantella doctor --help. [cannot-launch]\n",
-    "verify": "If it is a script, write ./verify or -- before it. [cannot-launch]\n",
+    "verify": "it needs -- and a script behind its options. See tarantella verify --help. "
+    "[cannot-launch]\n",
 }
 
 
