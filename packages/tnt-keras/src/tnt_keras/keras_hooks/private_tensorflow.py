@@ -1,6 +1,6 @@
 """The only module that uses what TensorFlow does not document, and the gate for private names.
 
-These are functions and variables of graphs, and the files in which AutoGraph puts generated code.
+These are functions, variables and edges of graphs, and the files in which AutoGraph puts generated code.
 
 Versions are checked when the first of these names is needed: importing this module never fails.
 """
@@ -89,6 +89,7 @@ _GATE = VersionGate(
 _core = "tensorflow.python.framework"
 _get_function = _GATE.find(f"{_core}.ops", "Graph", "_get_function")
 _variable_creators = _GATE.find(f"{_core}.ops", "Graph", "_variable_creator_stack")
+_add_control_input = _GATE.find(f"{_core}.ops", "Operation", "_add_control_input")
 _function_def_to_graph = _GATE.find(f"{_core}.function_def_to_graph", "function_def_to_graph")
 _atomic = "tensorflow.python.eager.polymorphic_function.atomic_function", "AtomicFunction"
 _cached_definition = _GATE.find(*_atomic, "cached_definition")
@@ -143,6 +144,12 @@ def made_outside(**options: Any) -> tf.Variable:
             return tf.Variable(**options)
     finally:
         traced._variable_creator_stack = creators
+
+
+def add_control_input(operation: tf.Operation, before: tf.Operation) -> None:
+    """Let an operation of a graph that is being built wait for one that was made later. Local."""
+    check_version()
+    _add_control_input(operation, before)
 
 
 def executed(

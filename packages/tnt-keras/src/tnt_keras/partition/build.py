@@ -14,6 +14,7 @@ from tnt_keras.partition.emitter import Emitter
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.graph import Decide, Edge, FlatGraph, Node, past_aliases
+from tnt_keras.partition.lane_order import LaneOrder
 from tnt_keras.partition.operations import uncollected
 from tnt_keras.partition.plan import Body
 from tnt_keras.partition.random_ops import is_seeded, own_draws
@@ -211,6 +212,8 @@ def _function(
         sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         exchange = make_exchange(tensors)
         emitter = Emitter(sharding, exchange, built.kept.append, updates, built.own_draws, counters)
+        if replicas.at_once < replicas.count:
+            emitter.order = LaneOrder(replicas.count, replicas.at_once)
         flat = iter(tensors)
         parts = [[next(flat) for _ in _local_shapes(value, rows)] for value in given]
         parts += _captured_here(traced)

@@ -13,10 +13,11 @@ import tensorflow as tf
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.graph import Node, users_line
+from tnt_keras.partition.lane_order import LaneOrder
 from tnt_keras.partition.lists import stacked
 from tnt_keras.partition.operations import ADDITIONS, attribute, create, is_handle, sum_of
 from tnt_keras.partition.plan import Compute
-from tnt_keras.partition.random_ops import is_draw, own_key, rows_of_draw
+from tnt_keras.partition.random_ops import is_draw, is_draw_of_rows, own_key, rows_of_draw
 from tnt_keras.partition.reshard import BatchSharding, Exchange, NumRows, Request, scaled
 from tnt_keras.partition.value import (
     PARTIAL,
@@ -65,7 +66,8 @@ class Emitter:
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
     which each replica draws rows of its own, and `draw_counters` say how far seeded draws have
-    come. `keep` is called with what must live as long as the graph. Emitters of bodies share with
+    come. `keep` is called with what must live as long as the graph. `order` orders lanes, if the
+    process does not compute all of its at once. Emitters of bodies share with
     that of the graph the lists of exchanges, of which some block, and `alone`, the names of
     operations that other processes do not run.
     """
@@ -77,6 +79,8 @@ class Emitter:
     own_draws: frozenset[Node] = frozenset()
     draw_counters: Mapping[Node, tf.Variable] = dataclasses.field(default_factory=dict)
     scope: str = ""
+    order: LaneOrder | None = None
+    lane: int | None = None  # of this process, in a region of one
     blocked: list[Request] = dataclasses.field(default_factory=list)
     exchanged: list[Exchanged] = dataclasses.field(default_factory=list)
     alone: set[str] = dataclasses.field(default_factory=set)
@@ -87,12 +91,23 @@ class Emitter:
     def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emitter for the body of a loop or branch, a function this graph calls."""
         own: dict[str, Any] = {"operations": {}, "draw_counters": {}, "constants": {}, "scope": ""}
+        own["order"] = None
         return dataclasses.replace(self, sharding=sharding, **own)
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
         self.blocked.append(request)
+        self.join_lanes()
         return self.exchange.blocking(request)
+
+    def join_lanes(self) -> None:
+        """Note that what follows waits for all lanes, and none of them for it."""
+        if self.order is not None:
+            self.order.join()
+
+    def _note(self, lane: int, operation: tf.Operation) -> None:
+        if self.order is not None:
+            self.order.add(lane if self.lane is None else self.lane, operation)
 
     # ---------------------------------------------------------------- placements
 
@@ -201,7 +216,13 @@ class Emitter:
             return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
             operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
-            return rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
+            drawn = rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
+            for lane, part in enumerate(drawn or ()):
+                self._note(lane, part.op)
+                for tensor in part.op.inputs:
+                    if is_draw_of_rows(tensor.op):
+                        self._note(lane, tensor.op)
+            return drawn
         placements = step.operand_placements(rows)
         if placements is None:
             return None
@@ -289,7 +310,10 @@ class Emitter:
     @contextlib.contextmanager
     def after(self, node: Node) -> Iterator[None]:
         """Make operations on the device of a traced node, after what the node comes after."""
-        before = [op for control in node.controls for op in self.operations.get(control, ())]
+        of_controls = [self.operations.get(control, ()) for control in node.controls]
+        if any(len(operations) > 1 for operations in of_controls):
+            self.join_lanes()
+        before = [operation for operations in of_controls for operation in operations]
         device, nothing = node.operation.device, contextlib.nullcontext()
         with (
             tf.control_dependencies(before) if before else nothing,
@@ -326,6 +350,8 @@ class Emitter:
                 else:
                     operation = create(node.type, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
+                if not shared or self.lane is not None:
+                    self._note(place, operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
 

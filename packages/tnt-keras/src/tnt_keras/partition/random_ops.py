@@ -42,6 +42,11 @@ TensorFlow draws on CPUs."""
 _PHILOX = {tf.random.Algorithm.PHILOX.value, tf.random.Algorithm.AUTO_SELECT.value}
 
 
+def is_draw_of_rows(operation: tf.Operation) -> bool:
+    """Return whether an operation draws some rows alone."""
+    return any(operation.type.lower() == name.replace("_", "") for name, *_ in _DRAWS.values())
+
+
 def is_draw(operation_type: str) -> bool:
     """Return whether rows of such a draw can be computed without the rest."""
     return operation_type in DTYPES_OF_DRAWS

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -37,13 +38,14 @@ class Replicas:
 
     Replica `v` of `V` computes the rows `v, v + V, v + 2V ...` of every batch. `are_lanes`: what is
     built for this process gives the same bits as what is built for any other number of processes
-    that have as many replicas together.
+    that have as many replicas together. The process computes `at_once` of its own at a time.
     """
 
     first: int
     count: int  # consecutive replicas of this process
     total: int  # of all processes
     are_lanes: bool = False
+    at_once: int = sys.maxsize
 
     @property
     def numbers(self) -> range:

@@ -16,8 +16,9 @@ import keras
 import tensorflow as tf
 
 import tnt_data
-from tnt_keras.process.host_cores import cores_of_job
+from tnt_keras.process.host_cores import cores_of_job, cores_of_process
 from tnt_keras.process.rank import (
+    get_local_size,
     get_rank,
     get_size,
     logger,
@@ -64,6 +65,12 @@ def num_lanes() -> int:
 def row_split() -> tnt_data.RowSplit:
     """Return which rows of every batch this rank has. Local."""
     return tnt_data.RowSplit(get_rank(), get_size(), num_lanes())
+
+
+def lanes_at_once() -> int:
+    """Return how many lanes the cores of this rank hold, with the threads that each has. Local."""
+    cores = min(cores_of_job(os.environ) // get_local_size(), cores_of_process())
+    return max(1, cores // (threads_of_operations() or max(1, cores)))
 
 
 def is_partitioned() -> bool:

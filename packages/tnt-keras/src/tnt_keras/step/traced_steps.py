@@ -23,7 +23,7 @@ from tnt_keras.partition import (
     build_without_batch,
     trace,
 )
-from tnt_keras.process.lanes import given_lanes, row_split
+from tnt_keras.process.lanes import given_lanes, lanes_at_once, row_split
 from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
@@ -202,6 +202,7 @@ class FormFunctions:
                 len(split.own_lanes),
                 split.lanes,
                 are_lanes=given_lanes() is not None,
+                at_once=lanes_at_once(),
             ),
             None if isinstance(self.num_rows, Unknown) else self.num_rows or split.lanes,
             make_exchange,
