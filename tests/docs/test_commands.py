@@ -20,7 +20,7 @@ from rank_pools import ENVIRONMENT
 from run_command import ROOT, run_command, run_once
 
 from tnt_comm.testing import run_ranks
-from tnt_launch.planning.options import make_parser
+from tnt_launch.planning.options import make_parser, make_verify_parser
 from tnt_launch.planning.other_words import advice_for_other_words
 
 if sys.version_info >= (3, 11):
@@ -183,7 +183,8 @@ def options_of_trainers():
 def test_every_option_in_the_documentation_exists():
     known = set(re.findall(r"--?[a-z][\w-]*", run_command("tarantella --help").output))
     known |= options_of_trainers() | OF_SCHEDULERS
-    known |= {option for action in make_parser()._actions for option in action.option_strings}
+    actions = [*make_parser()._actions, *make_verify_parser()._actions]
+    known |= {option for action in actions for option in action.option_strings}
     mentioned = re.compile(r"`(--?[a-z][\w-]*)(?: [A-Z]+=?[A-Z. ]*)?`")
     pages = [*PAGES, *ROOT.glob("docs/reference/*.md")]
     used = {

@@ -12,8 +12,7 @@ from tnt_launch.verify.hash_file import Record
 from tnt_launch.verify.within_serial import unit_of
 
 _MOST_NOTES = 5
-# Fields of the header that must be equal, and what they are, by which the remedy is found.
-_THREADS = ("threads", "threads of an operation")
+# Fields of the header that must be equal, and what they are.
 _MACHINE = (
     ("processor", "processors"),
     ("instructions", "instruction sets"),
@@ -106,14 +105,12 @@ def cause_of_moved(serial: Record, moved: Record) -> Cause:
 def _candidates(
     first: Record, other: Record, difference: Difference, sizes: Sequence[int]
 ) -> Iterator[Cause]:
-    name, what = _THREADS
-    if first.header.get(name) != other.header.get(name):
+    if first.lanes != other.lanes or (other.lanes is None and other.size > 1):
+        yield _no_lanes(sizes)  # of which other threads are a consequence
+    if first.header.get("threads") != other.header.get("threads"):
         yield Cause(
-            f"{what} differ: {_of(first, name)} and {_of(other, name)}",
-            "Give --lanes, which sets them alike, and set no TF_NUM_INTRAOP_THREADS; on hosts of "
-            "different cores set TNT_NUM_THREADS."
-            if other.lanes is None
-            else "Set TNT_NUM_THREADS to one number for all runs.",
+            f"threads of an operation differ: {_of(first, 'threads')} and {_of(other, 'threads')}",
+            "Set TNT_NUM_THREADS to one number for all runs, and no TF_NUM_INTRAOP_THREADS.",
         )
     for name, what in _MACHINE:
         if first.header.get(name) != other.header.get(name):
@@ -121,8 +118,6 @@ def _candidates(
                 f"{what} differ: {_of(first, name)} and {_of(other, name)}",
                 "Bits are the same between equal processors and versions only: run on equal hosts.",
             )
-    if first.lanes != other.lanes or (other.lanes is None and other.size > 1):
-        yield _no_lanes(sizes)
     if not other.header.get("deterministic", True):
         yield Cause(
             "operations of TensorFlow are not deterministic",
