@@ -71,6 +71,11 @@ NO_HASHES = Cause(
     "starts, and name this host first.",
 )
 
+NO_NUMBERS = Cause(
+    "there is nothing to compare: neither a loss or metric nor a variable is known of both",
+    "Let a step return a loss or a metric, and let the script come to its end.",
+)
+
 
 def cause_of_repeat(first: Record, again: Record, difference: Difference) -> Cause:
     """Return why two runs on the same number of ranks differ."""

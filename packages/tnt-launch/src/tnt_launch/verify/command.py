@@ -106,7 +106,7 @@ def _run(run: Run, num_runs: int, folder: str, is_kept: bool) -> Done:
     exit_code = run_launcher(run.arguments, run.environment(os.environ, hashes), log)
     seconds = time.monotonic() - begin_s
     record = read_hash_file(hashes) if exit_code == 0 else None
-    if record is None:
+    if record is None or not record.steps:
         _tell_failure(run, exit_code, log, is_kept)
         raise _FailedRunError(exit_code or 1)
     return Done(run, record, seconds)

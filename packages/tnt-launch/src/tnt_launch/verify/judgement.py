@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tnt_launch.verify.causes import (
+    NO_NUMBERS,
     Cause,
     cause_of_moved,
     cause_of_repeat,
@@ -78,6 +79,8 @@ def _within(serial: Record, moved: Record, record: Record) -> Verdict:
     if steps is not None:
         return Verdict(steps, cause=cause_outside(serial, record, steps))
     found = tuple(deviations(serial, moved, record))
+    if not found:
+        return Verdict(cause=NO_NUMBERS)
     if largest(found) <= 1:
         return Verdict(deviations=found)
     difference = first_difference(serial, record)

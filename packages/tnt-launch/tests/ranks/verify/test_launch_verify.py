@@ -150,8 +150,9 @@ def test_the_exit_code_is_that_of_the_run_that_fails(verify):
     assert ended(verify("-n 1,2", SAME + "sys.exit(7)"))[0] == 7
 
 
-def test_a_script_that_takes_no_step_by_tarantella_is_told(verify):
-    exit_code, _, err = ended(verify("-n 1,2", "if rank == 0: os.remove(path)"))
+@pytest.mark.parametrize("script", ["if rank == 0: os.remove(path)", "end()"])
+def test_a_script_that_takes_no_step_by_tarantella_is_told(verify, script):
+    exit_code, _, err = ended(verify("-n 1,2", script))
     assert exit_code == 1
     assert "run 1: it has written no hashes" in err
 

@@ -159,6 +159,12 @@ def test_rounding_cannot_be_measured_by_a_script_that_draws_other_numbers():
     assert "sets no seed" in judge_rounding(unseeded)[1].cause.text
 
 
+def test_a_run_without_numbers_is_not_within_rounding():
+    run = record(step(1, {"output": "0a"}))
+    found = judge_rounding([run, run, record(step(1, {"output": "0b"}))])[2].cause
+    assert found.text.startswith("there is nothing to compare")
+
+
 def test_fewer_steps_are_not_within_rounding():
     found = judge_rounding([rounded(1.0, 0.5), rounded(1.0, 0.5), rounded(1.0)])[2]
     assert found.cause.text == "it took 1 step, and run 1 took 2"
