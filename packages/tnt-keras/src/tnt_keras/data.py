@@ -19,6 +19,7 @@ from tnt_data import (
 from tnt_keras.api.dataset import DistributedDataset, distribute
 from tnt_keras.inputs.arguments import errors_naming
 from tnt_keras.legacy.batches import Dataset
+from tnt_keras.process.lanes import given_lanes
 from tnt_keras.process.rank import get_size, is_master_rank
 
 __all__ = [
@@ -47,7 +48,7 @@ def explain(
 
     Args:
         dataset: As for `fit`.
-        size: Number of ranks, by default all.
+        size: Number of ranks, by default all. With lanes they must divide their number.
         tnt_micro_batch_size: As for `fit`.
 
     Raises:
@@ -55,6 +56,8 @@ def explain(
     """
     number = get_size() if size is None else size
     with errors_naming("dataset", "tnt_micro_batch_size"):
-        text = tnt_data.explain(dataset, number, micro_batch_size=tnt_micro_batch_size)
+        text = tnt_data.explain(
+            dataset, number, lanes=given_lanes(), micro_batch_size=tnt_micro_batch_size
+        )
     if is_master_rank():
         print(text)

@@ -39,9 +39,9 @@ def pick_rows(
     def pick(*arguments: Any) -> tf.data.Dataset:
         window = tf.data.Dataset.zip(arguments if is_tuple else arguments[0])
         num_global = window.cardinality()
-        begins = [first_row_of(split, num_global), *split.own_lanes[1:]]
-        lanes = [window.skip(begin).shard(split.lanes, 0) for begin in begins]
-        rows = functools.reduce(tf.data.Dataset.concatenate, lanes)
+        first = window.skip(first_row_of(split, num_global)).shard(split.lanes, 0)
+        others = (window.shard(split.lanes, lane) for lane in split.own_lanes[1:])
+        rows = functools.reduce(tf.data.Dataset.concatenate, others, first)
         fingerprint = fingerprint_of_all(window) if with_fingerprint else no_fingerprint()
         numbers = tf.data.Dataset.from_tensors(tf.stack([num_global, fingerprint]))
         return tf.data.Dataset.zip((numbers.repeat(), rows))

@@ -83,10 +83,12 @@ def distribute(
             loss = train_step(x, y)        # a `tnt.function`
 
     Each element holds the rows r, r + n, ... of a global batch on rank r of n, and knows that: pass
-    it to a `tnt.function` as it is. A rank reads and computes only what its rows need, if the
-    pipeline allows that, while a loop over the dataset itself reads all of it on every rank. All
-    ranks get the same number of elements. If a batch has fewer samples than there are ranks, a rank
-    without samples gets a copy of the first one, with weight zero.
+    it to a `tnt.function` as it is. With V lanes it holds the rows v, v + V, ... of each lane v of
+    the rank, lane after lane; on one rank it is the whole batch, as the dataset yields it. A rank
+    reads and computes only what its rows need, if the pipeline allows that, while a loop over the
+    dataset itself reads all of it on every rank. All ranks get the same number of elements. If a
+    batch has fewer samples than there are ranks, or lanes, a rank without samples gets a copy of
+    the first one, with weight zero.
 
     `fit`, `evaluate` and `predict` take the dataset itself. `tnt_data.distribute` gives the parts
     as a `tf.data.Dataset`, for any rank.

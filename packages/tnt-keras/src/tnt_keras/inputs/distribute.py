@@ -31,7 +31,8 @@ from tnt_keras.inputs.distributed_input import (
 )
 from tnt_keras.inputs.master_reader import MasterInput, catching_up_after, is_read_by_master
 from tnt_keras.keras_hooks.private import adapter_of
-from tnt_keras.process.rank import get_rank, get_size, logger
+from tnt_keras.process.lanes import row_split
+from tnt_keras.process.rank import get_size, logger
 from tnt_keras.step.batch import compared, unmarked
 
 
@@ -143,8 +144,11 @@ def _distribute_arrays(
         require_same_input_arrays(arrays, given)
     if seeds is None:
         return _share(pipeline, given, functions, seed)
-    rank, size = get_rank(), get_size()
-    parts = tnt_data.slice_batches(positions, rank, size, bool(given.verify) and size > 1)
+    split = row_split()
+    with_fingerprint = bool(given.verify) and split.size > 1
+    parts = tnt_data.slice_batches(
+        positions, split.rank, split.size, with_fingerprint, lanes=split.lanes
+    )
     local = map_micro_batches(parts, functions)
     batch_size, is_compared = given.array_batch_size, bool(given.verify)
     return _as_input(local, pipeline, None, batch_size, is_compared=is_compared, seeded=True)
@@ -164,12 +168,14 @@ def _share(
     weights: WeightTable | None = None,
 ) -> DistributedInput:
     """Give this rank its rows of each global batch."""
+    split = row_split()
     local = pipeline.distribute(
-        get_rank(),
-        get_size(),
+        split.rank,
+        split.size,
+        lanes=split.lanes,
         micro_batch_size=given.micro_batch_size,
         seed=seed,
-        fingerprint=bool(given.verify) and get_size() > 1,
+        fingerprint=bool(given.verify) and split.size > 1,
         may_differ=given.may_differ,
     )
     local = map_micro_batches(local, functions)

@@ -37,6 +37,7 @@ from tnt_keras.inputs.python_batches import (
     split_numbers,
 )
 from tnt_keras.keras_hooks.private import adapter_of
+from tnt_keras.process.lanes import row_split
 from tnt_keras.process.rank import get_rank, get_size, logger
 from tnt_keras.step.batch import Part, compared, num_rows, rows_at, spread_positions
 
@@ -107,8 +108,7 @@ def _ordered(
             get_rank(),
             type(given.x).__name__,
         )
-    rows = RankRowsPyDataset(given.x, shuffle, get_rank(), get_size())
-    return rows, _rows_to_micro_batches
+    return RankRowsPyDataset(given.x, shuffle, row_split()), _rows_to_micro_batches
 
 
 def _mark_own(whole: tf.data.Dataset) -> tf.data.Dataset:
@@ -158,7 +158,10 @@ def _slice(
         return compared(part._replace(data=part.data["batch"], fingerprint=fingerprint))
 
     numbered = map_batches(dataset, [with_number])
-    parts = tnt_data.slice_batches(numbered, get_rank(), get_size(), bool(given.verify))
+    rows = row_split()
+    parts = tnt_data.slice_batches(
+        numbered, rows.rank, rows.size, bool(given.verify), lanes=rows.lanes
+    )
     return map_batches(parts, [without_number])
 
 

@@ -23,6 +23,7 @@ from tnt_keras.calls.together import error_of, gather, told
 from tnt_keras.inputs.arguments import READ_BY_ALL, READ_BY_MASTER, InputArguments
 from tnt_keras.inputs.distributed_input import Batches, Pass
 from tnt_keras.keras_hooks.private import DataAdapter
+from tnt_keras.process.lanes import row_split
 from tnt_keras.process.rank import MASTER_RANK, get_size, is_master_rank, logger
 from tnt_keras.step.batch import has_rows, in_order_of_rows, num_rows, rows_at
 from tnt_keras.step.replicas import (
@@ -258,13 +259,14 @@ def messages_of_rows(batch: Any, *, may_differ: bool) -> list[Message]:
     shared = np.array([has_rows(leaf) and leaf.shape[0] != num_global for leaf in leaves])
     messages = []
     for rank in range(get_size()):
-        rows = range(rank, num_global, get_size())
+        split = dataclasses.replace(row_split(), rank=rank)
+        rows = split.rows(num_global)
         components = [
             component
             for leaf, is_whole in zip(leaves, shared, strict=True)
-            for component in _rows_of(leaf, is_whole, rows or range(min(num_global, 1)))
+            for component in _rows_of(leaf, is_whole, rows)
         ]
-        messages.append(Message.of((len(rows), num_global, shared), components))
+        messages.append(Message.of((split.num_rows(num_global), num_global, shared), components))
     return messages
 
 
@@ -281,17 +283,19 @@ def rows_in(message: tuple[Any, list[Any]], element_spec: Any) -> tnt_data.Micro
     return tnt_data.MicroBatch(data, num_local, num_global, shared=shared)
 
 
-def _rows_of(leaf: Any, is_whole: bool, rows: range) -> list[Any]:
+def _rows_of(leaf: Any, is_whole: bool, rows: Sequence[int]) -> list[Any]:
     """Return the components of rows of a leaf as arrays, strings as objects."""
     if leaf is None:
         return [None]
     if isinstance(leaf, (tf.RaggedTensor, tf.SparseTensor)):
-        part = leaf if is_whole else rows_at(leaf, tf.constant(rows, tf.int64))
+        part = leaf if is_whole else rows_at(leaf, tf.constant(list(rows), tf.int64))
         return [each.numpy() for each in tf.nest.flatten(part, expand_composites=True)]
     array = leaf.numpy()
     if is_whole or not has_rows(leaf):
         return [array]
-    return [array[rows.start : rows.stop : rows.step]]
+    if isinstance(rows, range):  # a view, which is copied once, into the message
+        return [array[rows.start : rows.stop : rows.step]]
+    return [array[rows]]
 
 
 def _is_of_numbers(component: Any) -> bool:

@@ -24,6 +24,7 @@ import tensorflow as tf
 
 import tnt_data
 from tnt_keras.calls.agree import of_master
+from tnt_keras.inputs.arrays import as_tensor, is_array, is_sparse
 from tnt_keras.keras_hooks.private import in_attributes, is_loader
 
 END = object()
@@ -160,21 +161,23 @@ class RankRowsPyDataset(OrderedPyDataset):
     """A `PyDataset` of one rank's rows of each batch, which are made without the other rows.
 
     `num_samples(index)` of the user's gives the samples in a batch, and `get_rows(index, rows)` the
-    rows `batch[rows]` for a slice. They come with the numbers of the batch, and of its local and
-    global samples.
+    rows `batch[rows]` for a slice: one of each lane of the rank. They come with the numbers of the
+    batch, and of its local and global samples.
     """
 
-    def __init__(self, batches: Any, shuffle: bool, rank: int, size: int) -> None:
+    def __init__(self, batches: Any, shuffle: bool, split: tnt_data.RowSplit) -> None:
         super().__init__(batches, shuffle)
-        self._rank, self._size = rank, size
+        self._split = split
 
     def _make(self, batches: Any, index: int) -> Any:
-        num_global = batches.num_samples(index)
-        num_local = tnt_data.micro_batch_size(num_global, self._rank, self._size)
-        rows = slice(self._rank if num_local else 0, None, self._size)
-        batch = batches.get_rows(index, rows if num_local else slice(0, 1))
-        _check_made(batch, max(num_local, min(num_global, 1)))
-        return _with_numbers(batch, [index + 1, num_local, num_global])
+        num_global, split = batches.num_samples(index), self._split
+        lanes = [lane for lane in split.own_lanes if lane < num_global]
+        slices = [slice(lane, None, split.lanes) for lane in lanes] or [slice(0, 1)]
+        parts = [batches.get_rows(index, rows) for rows in slices]
+        for part, rows in zip(parts, slices, strict=True):
+            _check_made(part, len(range(num_global)[rows]))
+        batch = parts[0] if len(parts) == 1 else keras.tree.map_structure(_joined, *parts)
+        return _with_numbers(batch, [index + 1, split.num_rows(num_global), num_global])
 
 
 def _check_made(batch: Any, num_rows: int) -> None:
@@ -185,6 +188,15 @@ def _check_made(batch: Any, num_rows: int) -> None:
             "`get_rows` must return as many rows of each component as it is asked for. Received: "
             f"{made} instead of {num_rows}."
         )
+
+
+def _joined(*leaves: Any) -> Any:
+    """Return the rows of all lanes of one component, lane after lane."""
+    if not is_array(leaves[0]):
+        return leaves[0]
+    if is_sparse(leaves[0]):
+        return tf.sparse.concat(0, [as_tensor(leaf) for leaf in leaves])
+    return tf.concat(leaves, 0) if tf.is_tensor(leaves[0]) else np.concatenate(leaves)
 
 
 def split_numbers(element: Any) -> tuple[Any, Any]:

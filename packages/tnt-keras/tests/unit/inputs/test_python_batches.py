@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import scipy.sparse
+import tensorflow as tf
 
+from tnt_data import RowSplit
+from tnt_keras.inputs.arrays import as_tensor
 from tnt_keras.inputs.distributed_input import PythonInput
 from tnt_keras.inputs.python_batches import (
     NumberedPyDataset,
@@ -98,10 +103,53 @@ def test_rows_of_all_ranks_are_the_batch_and_a_duplicate_counts_for_nothing() ->
     for index in range(5):
         whole = Batches()[index][0].tolist()
         for rank in range(3):
-            (x, y), numbers = split_numbers(RankRowsPyDataset(Batches(), False, rank, 3)[index])
+            rows = RankRowsPyDataset(Batches(), False, RowSplit(rank, 3, 3))
+            (x, y), numbers = split_numbers(rows[index])
             assert numbers.tolist() == [[index + 1, len(whole[rank::3]), len(whole)]]
             assert x.tolist() == (whole[rank::3] or whole[:1])
             assert y.tolist() == (-x).tolist()
+
+
+def test_rows_of_several_lanes_are_asked_for_lane_by_lane_and_joined() -> None:
+    for index in range(5):
+        whole = Batches()[index][0]
+        for rank in range(2):
+            split = RowSplit(rank, 2, 6)
+            rows = RankRowsPyDataset(Batches(), False, split)
+            (x, y), numbers = split_numbers(rows[index])
+            assert numbers.tolist() == [[index + 1, split.num_rows(len(whole)), len(whole)]]
+            assert x.tolist() == whole[list(split.rows(len(whole)))].tolist()
+            assert y.tolist() == (-x).tolist()
+
+
+COMPONENTS: dict[str, tuple[Callable[[slice], Any], Callable[[Any], Any]]] = {
+    "sparse matrix": (lambda rows: scipy.sparse.eye(5).tocsr()[rows], tf.sparse.to_dense),
+    "ragged tensor": (
+        lambda rows: tf.ragged.range(tf.range(5)[rows]),
+        lambda x: x.to_tensor(0, [None, 4]),
+    ),
+    "scalar": (lambda rows: 7.0, lambda x: x),
+}
+
+
+@pytest.mark.parametrize("kind", COMPONENTS)
+def test_rows_of_lanes_are_joined_whatever_they_are_made_of(kind: str) -> None:
+    make, as_dense = COMPONENTS[kind]
+
+    class Others(Batches):
+        def num_samples(self, index: int) -> int:
+            return 5
+
+        def get_rows(self, index: int, rows: slice) -> Any:
+            return np.arange(5)[rows], make(rows)
+
+    rows = RankRowsPyDataset(Others(), False, RowSplit(0, 2, 4))
+    (x, y), _ = split_numbers(rows[0])
+    assert x.tolist() == [0, 4, 1]
+    expected = make(slice(None))
+    if kind != "scalar":
+        expected = np.asarray(as_dense(as_tensor(expected)))[[0, 4, 1]]
+    assert np.asarray(as_dense(y)).tolist() == np.asarray(expected).tolist()
 
 
 FORMS: dict[str, Any] = {
@@ -209,4 +257,4 @@ def test_rows_that_were_not_asked_for_are_refused() -> None:
             return np.append(x, x[:1]), y
 
     with pytest.raises(ValueError, match=r"`get_rows` must return.*\[3, 2\] instead of 2"):
-        RankRowsPyDataset(Other(), False, 0, 2)[0]
+        RankRowsPyDataset(Other(), False, RowSplit(0, 2, 2))[0]
