@@ -50,26 +50,28 @@ def without_faults(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def pool_of(preloaded: Preloaded) -> Iterator[Callable[[int], RankPool]]:
-    """Gives the pool with that many ranks, started when a test asks for it first."""
+def pool_of(preloaded: Preloaded) -> Iterator[Callable[..., RankPool]]:
+    """Gives the pool with that many ranks and lanes, started when a test asks for it first."""
     from tnt_comm.testing import RankPool  # not every suite has it installed
 
     class CheckedPool(RankPool):
         def observe(self, function: Callable[..., Any], *args: Any, **options: Any) -> Any:
             return super().observe(without_faults, function, *args, **options)
 
-    pools: dict[int, RankPool] = {}
+    pools: dict[tuple[int, int | None], RankPool] = {}
 
-    def get(size: int) -> RankPool:
-        if size not in pools:
+    def get(size: int, lanes: int | None = None) -> RankPool:
+        if (size, lanes) not in pools:
             env = {
                 **ENVIRONMENT,
                 "TNT_TIMEOUT_S": str(RUN_TIMEOUT_S / 2),
                 "TNT_CHECK_STEPS": "1",
+                **({} if lanes is None else {"TNT_LANES": str(lanes)}),
             }
             forks_of = preloaded if "tensorflow" in sys.modules else None  # a test has imported it
-            pools[size] = CheckedPool(size, env=env, timeout_s=RUN_TIMEOUT_S, preloaded=forks_of)
-        return pools[size]
+            pool = CheckedPool(size, env=env, timeout_s=RUN_TIMEOUT_S, preloaded=forks_of)
+            pools[size, lanes] = pool
+        return pools[size, lanes]
 
     yield get
     for pool in pools.values():

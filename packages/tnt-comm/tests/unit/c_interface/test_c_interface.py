@@ -1,6 +1,7 @@
 """The C interface: every function exported, every collective there, statuses instead of crashes."""
 
 import ctypes
+import functools
 import re
 from pathlib import Path
 
@@ -156,3 +157,46 @@ def test_gatherers_of_python_work_in_c(library: ctypes.CDLL) -> None:
     assert library.tnt_gatherer_finish(gatherer.handle, out.ctypes.data) == OK
     np.testing.assert_array_equal(out, values)
     assert library.tnt_gatherer_finish(gatherer.handle, out.ctypes.data) == USAGE
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8])
+def test_arrays_of_one_process_are_combined_as_those_of_as_many_ranks(
+    library: ctypes.CDLL, count: int
+) -> None:
+    arrays = np.random.default_rng(count).normal(size=(count, 1001)).astype(np.float32)
+    arrays[:, 0] = 1e-40  # subnormal: kept, whatever the thread does with such numbers
+    level = list(arrays)
+    while len(level) > 1:
+        fold = next(prime for prime in (2, 3, 5, 7) if len(level) % prime == 0)
+        groups = [level[i : i + fold] for i in range(0, len(level), fold)]
+        level = [functools.reduce(np.add, group) for group in groups]
+    assert combined(library, arrays) == OK
+    assert OUT.tobytes() == level[0].tobytes()
+
+
+def test_what_cannot_be_combined_is_refused(library: ctypes.CDLL) -> None:
+    arrays = np.ones((2, 1001), np.float32)
+    assert combined(library, arrays, op=4) == USAGE  # "and" is for integers
+    assert "float32" in last_error(library)
+    assert combined(library, arrays[:0]) == USAGE
+    assert "Received: num_arrays=0" in last_error(library)
+    assert library.tnt_comm_combine(None, 2, None, 0, 2, 0) == USAGE
+    assert "`arrays` must not be NULL" in last_error(library)
+
+
+OUT = np.empty(1001, np.float32)
+
+
+def combined(library: ctypes.CDLL, arrays: np.ndarray, op: int = 0) -> int:
+    pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    float32 = 2
+    return int(
+        library.tnt_comm_combine(
+            pointers,
+            len(arrays),
+            ctypes.c_void_p(OUT.ctypes.data),
+            ctypes.c_uint64(1001),
+            float32,
+            op,
+        )
+    )

@@ -3,9 +3,11 @@
 // tnt-comm does so, in its order and with its arithmetic. So what a process combines of its lanes,
 // and then with other processes, has the bits of what as many processes with one lane each combine.
 //
-// TntFence: the tensor that it is given. TensorFlow optimises nothing past it, as past an exchange:
-// it would compute unary operations of concatenated tensors in another place, hence vectorised in
-// another way.
+// TntFence: the tensor that it is given. TensorFlow optimises nothing past it and knows no shape of
+// it, as of what comes from an exchange: else what follows in a process that holds all lanes would
+// become other operations than in one that does not.
+//
+// TntLaneInput: the same of an input of a lane, whose shape is known.
 #include <vector>
 
 #include "tnt/keras/kernel.hpp"
@@ -63,6 +65,8 @@ void register_combine_ops() {
   register_kernel<Combine>("TntCombine");
   register_op("TntFence", {"value: T"}, {"result: T"}, {"T: type"});
   register_kernel<Fence>("TntFence");
+  register_op_of_same_shape("TntLaneInput", {"value: T"}, {"result: T"}, {"T: type"});
+  register_kernel<Fence>("TntLaneInput");
 }
 
 }  // namespace tnt::keras

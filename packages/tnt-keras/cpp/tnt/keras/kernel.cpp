@@ -41,14 +41,23 @@ void unknown_shape(TF_ShapeInferenceContext* context, TF_Status* status) {
   TF_ShapeInferenceContextSetUnknownShape(context, status);
 }
 
+void shape_of_input(TF_ShapeInferenceContext* context, TF_Status* status) {
+  TF_ShapeHandle* shape = TF_NewShapeHandle();
+  TF_ShapeInferenceContextGetInput(context, 0, shape, status);
+  if (TF_GetCode(status) == TF_OK) TF_ShapeInferenceContextSetOutput(context, 0, shape, status);
+  TF_DeleteShapeHandle(shape);
+}
+
+using ShapeFunction = void (*)(TF_ShapeInferenceContext*, TF_Status*);
+
 void define_op(const char* name, const std::vector<const char*>& inputs,
                const std::vector<const char*>& outputs, const std::vector<const char*>& attributes,
-               bool is_stateful) {
+               bool is_stateful, ShapeFunction shape_of_output = unknown_shape) {
   TF_OpDefinitionBuilder* builder = TF_NewOpDefinitionBuilder(name);
   for (const char* spec : attributes) TF_OpDefinitionBuilderAddAttr(builder, spec);
   for (const char* spec : inputs) TF_OpDefinitionBuilderAddInput(builder, spec);
   for (const char* spec : outputs) TF_OpDefinitionBuilderAddOutput(builder, spec);
-  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, unknown_shape);
+  TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, shape_of_output);
   if (is_stateful) TF_OpDefinitionBuilderSetIsStateful(builder, true);  // false does the same
   StatusPtr status = new_status();
   TF_RegisterOpDefinition(builder, status.get());
@@ -180,6 +189,12 @@ void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes) {
   define_op(name, inputs, outputs, attributes, false);
+}
+
+void register_op_of_same_shape(const char* name, const std::vector<const char*>& inputs,
+                               const std::vector<const char*>& outputs,
+                               const std::vector<const char*>& attributes) {
+  define_op(name, inputs, outputs, attributes, false, shape_of_input);
 }
 
 void register_stateful_op(const char* name, const std::vector<const char*>& inputs,

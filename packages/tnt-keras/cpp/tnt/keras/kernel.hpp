@@ -94,6 +94,12 @@ void register_op(const char* name, const std::vector<const char*>& inputs,
                  const std::vector<const char*>& outputs,
                  const std::vector<const char*>& attributes);
 
+/// The same for an operation whose output has the shape of its first input, which TensorFlow then
+/// knows; of others it knows none when it optimises a graph.
+void register_op_of_same_shape(const char* name, const std::vector<const char*>& inputs,
+                               const std::vector<const char*>& outputs,
+                               const std::vector<const char*>& attributes);
+
 /// Defines an operation that waits for other ranks by itself. It is stateful: TensorFlow then never
 /// drops it, merges it with an equal one, or computes it in advance, also inside of branches and
 /// loops, and the branch or loop counts as stateful, too.

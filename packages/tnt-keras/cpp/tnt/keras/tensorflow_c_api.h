@@ -19,6 +19,7 @@ typedef struct TF_Status TF_Status;
 typedef struct TF_Tensor TF_Tensor;
 typedef struct TF_OpDefinitionBuilder TF_OpDefinitionBuilder;
 typedef struct TF_ShapeInferenceContext TF_ShapeInferenceContext;
+typedef struct TF_ShapeHandle TF_ShapeHandle;
 typedef struct TF_KernelBuilder TF_KernelBuilder;
 typedef struct TF_OpKernelConstruction TF_OpKernelConstruction;
 typedef struct TF_OpKernelContext TF_OpKernelContext;
@@ -78,6 +79,12 @@ void TF_OpDefinitionBuilderSetShapeInferenceFunction(
     TF_OpDefinitionBuilder* builder,
     void (*function)(TF_ShapeInferenceContext* context, TF_Status* status));
 void TF_ShapeInferenceContextSetUnknownShape(TF_ShapeInferenceContext* context, TF_Status* status);
+TF_ShapeHandle* TF_NewShapeHandle(void);
+void TF_DeleteShapeHandle(TF_ShapeHandle* handle);
+void TF_ShapeInferenceContextGetInput(TF_ShapeInferenceContext* context, int index,
+                                      TF_ShapeHandle* handle, TF_Status* status);
+void TF_ShapeInferenceContextSetOutput(TF_ShapeInferenceContext* context, int index,
+                                       TF_ShapeHandle* handle, TF_Status* status);
 void TF_OpDefinitionBuilderSetIsStateful(TF_OpDefinitionBuilder* builder, bool is_stateful);
 void TF_RegisterOpDefinition(TF_OpDefinitionBuilder* builder, TF_Status* status);
 

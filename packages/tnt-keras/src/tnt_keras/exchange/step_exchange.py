@@ -23,6 +23,7 @@ from tnt_keras.exchange.exchange_plan import (
     ExchangePlan,
     exchanged_value,
 )
+from tnt_keras.process.fences import fenced
 from tnt_keras.process.rank import get_size
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class StepExchange:
     Every rank must ask for the same in the same order, which ranks compare while the graph is
     traced; what travels without a plan is compared again whenever it does. An exchange belongs to
     the graph that is being traced when it is created, which can run as long as the channels live.
-    On one rank, results are the values themselves.
+    On one rank, which has lanes then, results are the values themselves.
     """
 
     def __init__(self, channels: StepChannels, title: str, sizes: Request | None) -> None:
@@ -126,7 +127,7 @@ class StepExchange:
         values, self._asked = self._asked, []
         self._plan.add("end" if last else "inside", [value.planned for value in values])
         if get_size() == 1:
-            results = {value: value.request.value for value in values}
+            results = {value: fenced(value.request.value) for value in values}
         else:
             names = self._plan.agree()
             channels = self._channels.at_end if last else self._channels.inside
@@ -146,7 +147,7 @@ class StepExchange:
         value = self._value_of(request)
         self._plan.add("control flow", [value.planned])
         if get_size() == 1:
-            return request.value
+            return fenced(request.value)
         self._plan.agree()
         form, label = value.form, value.label
         with self._order.next() as after:

@@ -1,6 +1,7 @@
 """The only module that uses what TensorFlow does not document, and the gate for private names.
 
-These are functions, variables and edges of graphs, and the files in which AutoGraph puts generated code.
+These are functions, variables and edges of graphs, and the files in which AutoGraph puts generated
+code.
 
 Versions are checked when the first of these names is needed: importing this module never fails.
 """

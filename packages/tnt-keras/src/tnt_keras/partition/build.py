@@ -33,6 +33,7 @@ from tnt_keras.partition.value import (
     replicated,
     shape_of,
 )
+from tnt_keras.process.fences import lane_input
 
 # Operations that give a multiple of one operand, a single number, if the other is known.
 _MULTIPLES: dict[str, Callable[[tf.Tensor, Any], tf.Tensor]] = {
@@ -212,10 +213,14 @@ def _function(
         sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         exchange = make_exchange(tensors)
         emitter = Emitter(sharding, exchange, built.kept.append, updates, built.own_draws, counters)
-        if replicas.at_once < replicas.count:
-            emitter.order = LaneOrder(replicas.count, replicas.at_once)
+        emitter.order = LaneOrder(replicas.at_once)
         flat = iter(tensors)
         parts = [[next(flat) for _ in _local_shapes(value, rows)] for value in given]
+        if replicas.are_lanes:
+            parts = [
+                _begun(value, of_lanes, emitter)
+                for value, of_lanes in zip(given, parts, strict=True)
+            ]
         parts += _captured_here(traced)
         schedule = Schedule(emitter, plan, arguments_of(plan, parts))
         outputs = [t for [t] in schedule.run()]
@@ -225,6 +230,16 @@ def _function(
         return [*outputs, *(_partial_sum(emitter, schedule, edge) for edge in wanted)]
 
     return tf.function(step, autograph=False).get_concrete_function(*specs)
+
+
+def _begun(value: Value, parts: list[tf.Tensor], emitter: Emitter) -> list[tf.Tensor]:
+    """Return the parts of an input with which lanes begin, or what all of them share."""
+    if value.placement == REPLICATED:
+        return parts
+    parts = list(map(lane_input, parts))
+    for lane, part in enumerate(parts):
+        emitter.order.begins_with(lane, part.op)
+    return parts
 
 
 def _captured_here(traced: TracedStep) -> list[list[Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.process.comm_interface import REDUCTIONS
+from tnt_keras.process.fences import fenced
 from tnt_keras.process.framework import op_library
 from tnt_keras.process.sum_order import in_order_of_ranks
 
@@ -54,10 +55,3 @@ def combined(parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
 def widened(parts: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Return 16-bit floats as float32: a total of them is rounded once, when all are combined."""
     return [tf.cast(part, tf.float32) if part.dtype in _HALVES else part for part in parts]
-
-
-def fenced(tensor: tf.Tensor) -> tf.Tensor:
-    """Return the same tensor, past which TensorFlow moves no operation, as past an exchange."""
-    result: tf.Tensor = op_library().tnt_fence(tensor)
-    result.set_shape(tensor.shape)
-    return result

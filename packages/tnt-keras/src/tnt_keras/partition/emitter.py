@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ from tnt_keras.partition.value import (
     local_size,
     static,
 )
+from tnt_keras.process.fences import fenced
 
 
 class Emitted:
@@ -66,8 +68,8 @@ class Emitter:
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
     which each replica draws rows of its own, and `draw_counters` say how far seeded draws have
-    come. `keep` is called with what must live as long as the graph. `order` orders lanes, if the
-    process does not compute all of its at once. Emitters of bodies share with
+    come. `keep` is called with what must live as long as the graph. `order` is that of lanes, if
+    the process does not compute all of its at once. Emitters of bodies share with
     that of the graph the lists of exchanges, of which some block, and `alone`, the names of
     operations that other processes do not run.
     """
@@ -79,8 +81,7 @@ class Emitter:
     own_draws: frozenset[Node] = frozenset()
     draw_counters: Mapping[Node, tf.Variable] = dataclasses.field(default_factory=dict)
     scope: str = ""
-    order: LaneOrder | None = None
-    lane: int | None = None  # of this process, in a region of one
+    order: LaneOrder = dataclasses.field(default_factory=lambda: LaneOrder(sys.maxsize))
     blocked: list[Request] = dataclasses.field(default_factory=list)
     exchanged: list[Exchanged] = dataclasses.field(default_factory=list)
     alone: set[str] = dataclasses.field(default_factory=set)
@@ -91,23 +92,23 @@ class Emitter:
     def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emitter for the body of a loop or branch, a function this graph calls."""
         own: dict[str, Any] = {"operations": {}, "draw_counters": {}, "constants": {}, "scope": ""}
-        own["order"] = None
+        own["order"] = LaneOrder(sys.maxsize)
         return dataclasses.replace(self, sharding=sharding, **own)
 
     def blocking(self, request: Request) -> tf.Tensor:
         """Exchange one value now. Collective."""
         self.blocked.append(request)
-        self.join_lanes()
+        self.order.meet()
         return self.exchange.blocking(request)
 
-    def join_lanes(self) -> None:
-        """Note that what follows waits for all lanes, and none of them for it."""
-        if self.order is not None:
-            self.order.join()
-
-    def _note(self, lane: int, operation: tf.Operation) -> None:
-        if self.order is not None:
-            self.order.add(lane if self.lane is None else self.lane, operation)
+    def _given_up(self, parts: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+        """Return what replicas give to be combined in this process, as if it were exchanged."""
+        if len(parts) == 1:
+            return list(parts)
+        fences = [fenced(part) for part in parts]
+        for lane, fence in enumerate(fences):
+            self.order.ends_with(lane, fence.op)
+        return fences
 
     # ---------------------------------------------------------------- placements
 
@@ -125,13 +126,16 @@ class Emitter:
         """Return the request to make a value the same in all replicas; without level it blocks."""
         value, node = emitted.value, emitted.node
         parts = emitted.tensors[value.placement]
+        if not isinstance(value.placement, Sharded | Partial):
+            parts = self.sharding.weighted(parts)
+        parts = self._given_up(parts)
         match value.placement:
             case Sharded() as rows:
                 kind, tensor = "gather", self.sharding.rows_first(parts, value.shape, rows)
             case Partial(reduction):
                 kind, tensor = reduction, self.sharding.reduced(parts, reduction)
             case _:
-                kind, tensor = "sum", self.sharding.reduced(self.sharding.weighted(parts), "sum")
+                kind, tensor = "sum", self.sharding.reduced(parts, "sum")
         name = node.name if node is not None else "output"
         is_update = is_last and node in self.updates
         self.exchanged.append(exchanged_value(value, node, kind, name, is_update, level))
@@ -218,10 +222,9 @@ class Emitter:
             operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
             drawn = rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
             for lane, part in enumerate(drawn or ()):
-                self._note(lane, part.op)
-                for tensor in part.op.inputs:
-                    if is_draw_of_rows(tensor.op):
-                        self._note(lane, tensor.op)
+                draws = filter(is_draw_of_rows, (part.op, *(each.op for each in part.op.inputs)))
+                for operation in draws:
+                    self.order.begins_with(lane, operation)
             return drawn
         placements = step.operand_placements(rows)
         if placements is None:
@@ -312,7 +315,7 @@ class Emitter:
         """Make operations on the device of a traced node, after what the node comes after."""
         of_controls = [self.operations.get(control, ()) for control in node.controls]
         if any(len(operations) > 1 for operations in of_controls):
-            self.join_lanes()
+            self.order.meet()
         before = [operation for operations in of_controls for operation in operations]
         device, nothing = node.operation.device, contextlib.nullcontext()
         with (
@@ -350,8 +353,6 @@ class Emitter:
                 else:
                     operation = create(node.type, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
-                if not shared or self.lane is not None:
-                    self._note(place, operation)
                 made.append(self._outputs(step, list(operation.outputs), k))
         return [list(tensors) for tensors in zip(*made, strict=True)]
 

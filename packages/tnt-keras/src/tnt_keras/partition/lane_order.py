@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
 
 import tensorflow as tf
 
@@ -12,38 +12,42 @@ from tnt_keras.keras_hooks.private_tensorflow import add_control_input
 class LaneOrder:
     """The order in which lanes of one graph are computed: each when one before it is done.
 
-    Lanes are independent between the points to which all of them come: exchanges, loops and
-    branches, and operations that wait for those of all lanes. Between two such points lane `i + m`
-    of a process begins when lane `i` has ended, for `m` lanes at once.
+    Lanes are independent until they first come to what all of them come to: an exchange, a loop or
+    branch, or an operation that waits for all. If that is an exchange, lane `i + m` of a process
+    begins when lane `i` has given its part, for `m` lanes at once.
+
+    Only operations of this package wait: TensorFlow fuses no operation that waits for another one,
+    so that lanes would not have the same bits.
     """
 
-    def __init__(self, num_lanes: int, at_once: int) -> None:
+    def __init__(self, at_once: int) -> None:
         self._at_once = at_once
-        self._operations: list[list[tf.Operation]] = [[] for _ in range(num_lanes)]
+        self._begins: dict[int, list[tf.Operation]] = defaultdict(list)
+        self._ends: dict[int, list[tf.Operation]] = defaultdict(list)
+        self._is_open = True
 
-    def add(self, lane: int, operation: tf.Operation) -> None:
-        """Note an operation of a lane, counted within the process."""
-        self._operations[lane].append(operation)
+    def begins_with(self, lane: int, operation: tf.Operation) -> None:
+        """Note an operation with which a lane, counted within the process, begins."""
+        if self._is_open:
+            self._begins[lane].append(operation)
 
-    def join(self) -> None:
-        """Order what lanes have computed so far; what follows waits for all of it."""
-        lanes, self._operations = self._operations, [[] for _ in self._operations]
-        for before, after in zip(lanes, lanes[self._at_once :], strict=False):
-            if before and after:
-                _order(before, after)
+    def ends_with(self, lane: int, operation: tf.Operation) -> None:
+        """Note an operation by which a lane gives what is exchanged first."""
+        if self._is_open:
+            self._ends[lane].append(operation)
 
+    def exchange(self) -> None:
+        """Let lanes wait for each other, at the first exchange of the graph."""
+        begins, ends = self._begins, self._ends
+        for lane in sorted(begins if self._is_open else ()):
+            before = ends.get(lane - self._at_once)
+            if before:
+                with tf.control_dependencies(before):
+                    end = tf.no_op()
+                for operation in begins[lane]:
+                    add_control_input(operation, end)
+        self.meet()
 
-def _order(before: Sequence[tf.Operation], after: Sequence[tf.Operation]) -> None:
-    """Let the first operations of a lane wait for the last ones of another."""
-    with tf.control_dependencies(_last(before)):
-        end = tf.no_op()
-    of_lane = set(after)
-    for operation in after:
-        inputs = {tensor.op for tensor in operation.inputs}
-        if of_lane.isdisjoint(inputs) and of_lane.isdisjoint(operation.control_inputs):
-            add_control_input(operation, end)
-
-
-def _last(operations: Sequence[tf.Operation]) -> list[tf.Operation]:
-    read = {tensor.op for operation in operations for tensor in operation.inputs}
-    return [operation for operation in operations if operation not in read]
+    def meet(self) -> None:
+        """Note that all lanes have come to the same operation: later ones do not wait."""
+        self._is_open = False

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 import tensorflow as tf
 
-from tnt_keras.partition.combine import combined, fenced, widened
+from tnt_keras.partition.combine import combined, widened
 from tnt_keras.partition.value import (
     ANY_ROWS,
     Placement,
@@ -212,7 +212,7 @@ class BatchSharding:
         """Return the rows of this process along axis 0, in the order of its replicas."""
         each = zip(parts, self.replica_rows, strict=True)
         moved = [self._rows_first(part, shape, rows, k) for part, k in each]
-        return moved[0] if len(moved) == 1 else tf.concat(list(map(fenced, moved)), 0)
+        return moved[0] if len(moved) == 1 else tf.concat(moved, 0)
 
     def whole(self, gathered: tf.Tensor, shape: Shape, rows: Sharded) -> tf.Tensor:
         """Return the whole value, given the rows of all replicas along axis 0 in replica order."""

@@ -74,7 +74,6 @@ class Schedule:
             self._exchange()
             self._make_ready()
         assert not self._num_left, f"Operations are left: {self._waiting}"
-        self._emitter.join_lanes()
         self.emitted |= {edge: self.emitted[source] for edge, source in self._sources.items()}
         outputs = [self.emitted[edge] for edge in self._body.flat.outputs]
         return self._emitter.reshard_all(outputs, self._body.outputs)
@@ -145,12 +144,12 @@ class Schedule:
         asked = [emitted for emitted, leads in self._open.items() if leads]
         is_last = not asked
         asked = asked or list(self._open)
-        self._emitter.join_lanes()
         # In the order in which their operands came into being.
         asked.sort(key=lambda e: e.node.index if e.node is not None else -1)
         for emitted in asked:
             request = self._emitter.request(emitted, self.num_levels, is_last=is_last)
             self._emitter.exchange.ask(request)
+        self._emitter.order.exchange()
         results = self._emitter.exchange.flush(is_last)
         self.num_levels += 1
         for emitted, result in zip(asked, results, strict=True):
@@ -350,7 +349,7 @@ def _made(
 
     One that holds exchanges takes its place in the order of all exchanges.
     """
-    emitter.join_lanes()
+    emitter.order.meet()
     with emitter.after(step.node):
         made = emitter.exchange.ordered(make) if blocks else make()
     if made:
@@ -403,8 +402,7 @@ def _region(emitter: Emitter, step: plan.Region, inputs: Sequence[Emitted]) -> O
     for place, (replica, k) in enumerate(emitter.sharding.each):
         body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
         alone, scope = BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}/"
-        lane, order = place if emitter.lane is None else emitter.lane, emitter.order
-        inner = Emitter(alone, NoExchange(), emitter.keep, scope=scope, order=order, lane=lane)
+        inner = Emitter(alone, NoExchange(), emitter.keep, scope=scope)
         parts = [tensors[0 if len(tensors) == 1 else place] for tensors in resharded]
         for i in step.weighted:
             parts[i] = parts[i] * emitter.sharding.share(k, parts[i].dtype)

@@ -103,7 +103,6 @@ def use_lanes(lanes: int) -> None:
     _check_lanes(lanes)
     if before is None:
         _seed_what_is_not()
-        tf.config.experimental.enable_op_determinism()
         _given = lanes
         describe_lanes()
 
@@ -111,9 +110,9 @@ def use_lanes(lanes: int) -> None:
 def set_up_lanes() -> None:
     """Set what lanes of the environment need, before the script uses TensorFlow. Local."""
     if settings().lanes is not None:
+        tf.config.experimental.enable_op_determinism()
         if not is_seeded():
             keras.utils.set_random_seed(SEED)
-        tf.config.experimental.enable_op_determinism()
 
 
 def describe_lanes() -> None:
@@ -122,6 +121,7 @@ def describe_lanes() -> None:
     if lanes is None:
         return
     _check_lanes(lanes)
+    tf.config.experimental.enable_op_determinism()
     threads = threads_of_operations() or os.cpu_count() or 1
     needed = max(1, cores_of_job(os.environ) // lanes)
     if settings().lanes is None and threads != needed:  # else they were set by lanes

@@ -3,7 +3,7 @@
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/capi/arguments.hpp"
 #include "tnt/comm/communicator/runtime.hpp"
-#include "tnt/comm/kernel/kernels.hpp"
+#include "tnt/comm/reducer/combine.hpp"
 
 using namespace tnt::comm;  // NOLINT: a file of C functions
 
@@ -52,13 +52,11 @@ tnt_comm_status tnt_comm_combine(const void* const* arrays, int32_t num_arrays, 
     }
     require_pointer(arrays, "arrays");
     const DType checked = checked_dtype(dtype, "dtype");
-    require_supported(checked, checked_op(op));
     checked_bytes(out, count, checked, "out");
     const std::span given(reinterpret_cast<const std::byte* const*>(arrays),
                           static_cast<std::size_t>(num_arrays));
     for (const std::byte* array : given) checked_bytes(array, count, checked, "arrays");
-    TreeReducer(checked, checked_op(op), SumTree(num_arrays))
-        .reduce(out, given.data(), given.size(), static_cast<std::size_t>(count));
+    combine(given, out, static_cast<std::size_t>(count), checked, checked_op(op));
   });
 }
 
