@@ -7,7 +7,9 @@
 // it, as of what comes from an exchange: else what follows in a process that holds all lanes would
 // become other operations than in one that does not.
 //
-// TntLaneInput: the same of an input of a lane, whose shape is known.
+// TntLaneInput: the same of what lanes read, whose shape is known.
+//
+// TntFirst: the first of some tensors, all of which are read: no lane is another one's exception.
 #include <vector>
 
 #include "tnt/keras/kernel.hpp"
@@ -67,6 +69,8 @@ void register_combine_ops() {
   register_kernel<Fence>("TntFence");
   register_op_of_same_shape("TntLaneInput", {"value: T"}, {"result: T"}, {"T: type"});
   register_kernel<Fence>("TntLaneInput");
+  register_op("TntFirst", {"values: N * T"}, {"result: T"}, {"T: type", "N: int >= 1"});
+  register_kernel<Fence>("TntFirst");
 }
 
 }  // namespace tnt::keras

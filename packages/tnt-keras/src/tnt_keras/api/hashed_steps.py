@@ -31,7 +31,8 @@ class _HashedFunction:
             move_weights(model.trainable_variables)
         result = self._function(batches)
         variables = [*model.variables, *(optimizer.variables if optimizer is not None else ())]
-        self._file.record(f"{self._kind}_step", model.name, result, variables)
+        done = int(optimizer.iterations) if self._kind == "train" and optimizer else None
+        self._file.record(f"{self._kind}_step", model.name, result, variables, done)
         return result
 
     def __getattr__(self, name: str) -> Any:

@@ -11,8 +11,9 @@ Keras: the object that `build` is given makes the exchanges between processes.
 from tnt_keras.partition.analysis import PartitionError
 from tnt_keras.partition.build import Input, PartitionedStep, build, build_without_batch
 from tnt_keras.partition.explain import Exchanged, Explanation
-from tnt_keras.partition.graph import local_region
-from tnt_keras.partition.random_ops import is_draw
+from tnt_keras.partition.graph import local_region, users_line
+from tnt_keras.partition.operations import is_python
+from tnt_keras.partition.random_ops import draws_without_seed, is_draw
 from tnt_keras.partition.reshard import Exchange, Replicas, Request
 from tnt_keras.partition.traced import TracedStep, trace
 from tnt_keras.partition.value import REPLICATED, Sharded
@@ -31,7 +32,10 @@ __all__ = [
     "TracedStep",
     "build",
     "build_without_batch",
+    "draws_without_seed",
     "is_draw",
+    "is_python",
     "local_region",
     "trace",
+    "users_line",
 ]

@@ -36,7 +36,7 @@ from tnt_keras.partition.value import (
     local_size,
     static,
 )
-from tnt_keras.process.fences import fenced
+from tnt_keras.process.fences import fenced, first_of_lanes, lane_input
 
 
 class Emitted:
@@ -88,11 +88,12 @@ class Emitter:
     # Those of each node, waited for by what follows the node.
     operations: dict[Node, list[tf.Operation]] = dataclasses.field(default_factory=dict)
     constants: dict[Any, tf.Tensor] = dataclasses.field(default_factory=dict)
+    read_by_lanes: dict[Any, tf.Tensor] = dataclasses.field(default_factory=dict)
 
     def of_body(self, sharding: BatchSharding) -> Emitter:
         """Return the emitter for the body of a loop or branch, a function this graph calls."""
         own: dict[str, Any] = {"operations": {}, "draw_counters": {}, "constants": {}, "scope": ""}
-        own["order"] = LaneOrder(sys.maxsize)
+        own |= {"order": LaneOrder(sys.maxsize), "read_by_lanes": {}}
         return dataclasses.replace(self, sharding=sharding, **own)
 
     def blocking(self, request: Request) -> tf.Tensor:
@@ -185,7 +186,8 @@ class Emitter:
         if isinstance(placement, Sharded):
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
-            return self.sharding.operands(self.reshard(emitted, REPLICATED)[0], placement.reduction)
+            shared = self.for_lanes(self.reshard(emitted, REPLICATED)[0])
+            return self.sharding.operands(shared, placement.reduction)
         raise AssertionError(f"{describe(emitted.value)} cannot become {placement}")
 
     def _whole(self, emitted: Emitted) -> tf.Tensor:
@@ -209,7 +211,7 @@ class Emitter:
                 parts = self._computed_rows(emitted, *emitted.source, rows)
                 if parts is not None:
                     return parts
-        parts = self.sharding.cut(self.reshard(emitted, REPLICATED)[0], rows)
+        parts = self.sharding.cut(self.for_lanes(self.reshard(emitted, REPLICATED)[0]), rows)
         shapes = self.sharding.part_shapes(value.shape, rows)
         return [_with_shape(part, shape) for part, shape in zip(parts, shapes, strict=True)]
 
@@ -299,6 +301,24 @@ class Emitter:
 
     # ---------------------------------------------------------------- operations
 
+    def for_lanes(self, shared: tf.Tensor) -> tf.Tensor:
+        """Return what all replicas share for operations of lanes: one reader, however many."""
+        is_opaque = is_handle(shared.dtype) or shared.op.type == "Const"
+        if is_opaque or not self.sharding.replicas.are_lanes:
+            return shared
+        key = shared.ref()
+        if key not in self.read_by_lanes:
+            with tf.control_dependencies(None):
+                self.read_by_lanes[key] = lane_input(shared)
+        return self.read_by_lanes[key]
+
+    def first(self, parts: Sequence[tf.Tensor]) -> tf.Tensor:
+        """Return the part of the first replica, of which something is read that all have alike."""
+        if not self.sharding.replicas.are_lanes:
+            return parts[0]
+        self.order.meet()
+        return first_of_lanes(parts)
+
     def constant(self, array: np.ndarray[Any, Any], dtype: tf.DType) -> tf.Tensor:
         """Return a constant. Equal constants are made once."""
         array = np.asarray(array)
@@ -347,6 +367,9 @@ class Emitter:
                     self._operand(step, i, tensors[0 if len(tensors) == 1 else place], k)
                     for i, tensors in enumerate(resharded)
                 ]
+                if not shared:
+                    pairs = zip(operands, decision.inputs, strict=True)
+                    operands = [self.for_lanes(o) if is_shared(p) else o for o, p in pairs]
                 name = self.scope + node.name + ("" if is_one else f"/replica_{replica}")
                 if shared and _rounds_a_sum(node):
                     operation = sum_of(operands, name)

@@ -188,6 +188,11 @@ def calls_functions(operation_type: str) -> bool:
     return any(a.type in ("func", "list(func)") for a in definition(operation_type).attr)
 
 
+def is_python(node: Node) -> bool:
+    """Return whether an operation calls Python code."""
+    return node.type in ("PyFunc", "EagerPyFunc", "PyFuncStateless")
+
+
 def is_deterministic(node: Node) -> bool:
     """Return whether an operation gives the same in every process if its inputs are the same."""
     updates = ("ResourceApply", "ResourceSparseApply")

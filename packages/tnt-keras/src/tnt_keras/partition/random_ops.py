@@ -142,6 +142,11 @@ def is_seeded(node: Node) -> bool:
     return node.type in _STATELESS and any(_seeds(node))
 
 
+def draws_without_seed(node: Node) -> bool:
+    """Return whether an operation draws other numbers in each process. Local."""
+    return node.type in _STATELESS and not any(_seeds(node))
+
+
 def seeded_draw(node: Node, operands: Sequence[tf.Tensor], num_used: tf.Variable) -> tf.Tensor:
     """Make the next draw of an operation, after int64 `num_used` counters that were reserved."""
     shape, *bounds = operands

@@ -266,7 +266,8 @@ def _count(emitter: Emitter, step: plan.Count, inputs: Sequence[Emitted]) -> Out
     sharding, node = emitter.sharding, step.node
     outputs = []
     for emitted, placement, dtype in zip(inputs, step.demands, node.dtypes, strict=True):
-        part = emitter.reshard(emitted, placement)[0]
+        parts = emitter.reshard(emitted, placement)
+        part = parts[0] if is_shared(placement) else emitter.first(parts)
         is_size = node.type == "Size"
         numbers = (tf.size if is_size else tf.shape)(part, out_type=dtype)
         if isinstance(placement, Sharded):
@@ -403,7 +404,10 @@ def _region(emitter: Emitter, step: plan.Region, inputs: Sequence[Emitted]) -> O
         body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
         alone, scope = BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}/"
         inner = Emitter(alone, NoExchange(), emitter.keep, scope=scope)
-        parts = [tensors[0 if len(tensors) == 1 else place] for tensors in resharded]
+        parts = [
+            emitter.for_lanes(tensors[0]) if is_shared(placement) else tensors[place]
+            for tensors, placement in zip(resharded, step.demands, strict=True)
+        ]
         for i in step.weighted:
             parts[i] = parts[i] * emitter.sharding.share(k, parts[i].dtype)
         arguments = arguments_of(body, [[part] for part in parts])

@@ -8,6 +8,7 @@ explain a difference ("note"), at last how large the variables are ("end").
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import hashlib
 import json
@@ -48,6 +49,7 @@ class StepHashes:
 
     def __init__(self, path: str) -> None:
         is_restart = os.environ.get("TNT_RESTART_COUNT", "0") != "0"
+        self._of_former_starts = _numbers_in(path) if is_restart else {}
         self._file: TextIO = open(path, "a" if is_restart else "w", encoding="utf-8")  # noqa: SIM115
         self._known: dict[str, str] = {}  # the hashes that were written last
         self._variables: dict[str, Any] = {}
@@ -56,8 +58,22 @@ class StepHashes:
         self._write(_description())
         atexit.register(self._end)
 
-    def record(self, step: str, owner: str, results: Any, variables: Iterable[Any]) -> None:
-        """Write what a step has returned, and the variables that it has changed. Local."""
+    def record(
+        self,
+        step: str,
+        owner: str,
+        results: Any,
+        variables: Iterable[Any],
+        iterations: int | None = None,
+    ) -> None:
+        """Write what a step has returned, and the variables that it has changed. Local.
+
+        `iterations` is how many steps the optimizer has made, by which a run that goes on after a
+        failure knows the number of its first step.
+        """
+        former = self._of_former_starts.get((step, owner, iterations))
+        if former is not None:
+            self._num_steps, self._of_former_starts = former - 1, {}
         self._num_steps += 1
         named = _named(owner, variables)
         self._variables.update(named)
@@ -70,7 +86,8 @@ class StepHashes:
                 "number": self._num_steps,
                 "step": step,
                 "model": owner,
-                "results": {name: _result(leaf) for name, leaf in _leaves(results)},
+                "iterations": iterations,
+                "results": {name or "result": _result(leaf) for name, leaf in _leaves(results)},
                 "variables": changed,
             }
         )
@@ -134,6 +151,15 @@ def noting_callers(name: str, function: Callable[..., Any]) -> Callable[..., Any
         return function(*args, **kwargs)
 
     return asked
+
+
+def _numbers_in(path: str) -> dict[tuple[str, str, int | None], int]:
+    """Return the numbers of the steps of optimizers that a former start has written."""
+    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file if line.endswith("\n")]  # not a torn one
+        steps = [line for line in lines if line["kind"] == "step" and line["iterations"]]
+        return {(s["step"], s["model"], s["iterations"]): s["number"] for s in steps}
+    return {}
 
 
 def _description() -> dict[str, Any]:

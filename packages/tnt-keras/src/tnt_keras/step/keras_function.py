@@ -12,6 +12,7 @@ import tensorflow as tf
 from tnt_keras.calls.agree import of_master
 from tnt_keras.calls.current_call import current_call
 from tnt_keras.process.rank import get_size, logger
+from tnt_keras.process.step_hashes import note
 from tnt_keras.step.batch import Part, part_of, unmarked, whole_batch
 from tnt_keras.step.owner import StepOwner, step_scope
 from tnt_keras.step.partitioned_steps import PartitionedSteps
@@ -33,6 +34,7 @@ class WholeSteps:
         self._step = step
         self.owner = owner
         self._num_variables = -1
+        note("whole", f"{name} runs eagerly, so each rank computes the whole batch")
         logger.warning(
             "%s runs eagerly, so each rank computes the whole batch: several ranks are no faster "
             "than one. [runs-eagerly]",

@@ -21,10 +21,14 @@ from tnt_keras.partition import (
     TracedStep,
     build,
     build_without_batch,
+    draws_without_seed,
+    is_python,
     trace,
+    users_line,
 )
 from tnt_keras.process.lanes import given_lanes, lanes_at_once, row_split
 from tnt_keras.process.rank import get_size, logger
+from tnt_keras.process.step_hashes import note, step_hashes
 from tnt_keras.step.accumulation import Accumulations
 from tnt_keras.step.batch import Part, has_rows
 from tnt_keras.step.batch_norm_region import Normalisations, marked_batch_norm
@@ -130,9 +134,20 @@ class TracedSteps:
             used = [by_handle[id(each)] for each in traced.captures if id(each) in by_handle]
             synchronize_new(owner, used)  # in an order that is the same on all ranks
         accumulations = Accumulations(traced, owner.optimizers)
+        _note_what_may_differ(self._name, traced)
         made = StepTrace(signature.layout, specs, traced, normalisations, accumulations)
         self._known.append(made)
         return made
+
+
+def _note_what_may_differ(name: str, traced: TracedStep) -> None:
+    """Note what may give other numbers in another run, if hashes of steps are written. Local."""
+    for node in traced.flat.nodes if step_hashes() is not None else ():
+        place = users_line(node) or f"operation {node.name}"
+        if is_python(node):
+            note("python", f"{name} calls Python code ({place})")
+        elif draws_without_seed(node):
+            note("draw", f"{name} draws numbers without a seed ({place})")
 
 
 def _flat_step(step: Callable[[Any], Any], batch: Any) -> Callable[..., Any]:

@@ -37,6 +37,11 @@ def usual_replicas() -> tuple[int, ...]:
     return (2, 3) if settings().max_examples >= LONG_RUN else (3,)
 
 
+def in_one_process(count: int) -> Replicas:
+    """All replicas in one process, as lanes of which it computes one at a time."""
+    return Replicas(0, count, count, are_lanes=True, at_once=1)
+
+
 class OneProcess:
     """The exchange of a process that is alone: what its replicas combined is the result.
 
@@ -145,7 +150,7 @@ class StepInReplicas:
                 for shape, t, r in zip(shapes, tensors, self.rows, strict=True)
             ]
             self.built[key] = build(
-                self.traced, inputs, Replicas(0, replicas, replicas), num_rows, self._exchange
+                self.traced, inputs, in_one_process(replicas), num_rows, self._exchange
             )
         return self.built[key]
 
