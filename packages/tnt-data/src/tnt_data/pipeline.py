@@ -7,6 +7,7 @@ import functools
 import tensorflow as tf
 
 from tnt_data.description.batching import Batching, judge_batching
+from tnt_data.description.draws import find_stateful_draws
 from tnt_data.description.order import order_of
 from tnt_data.description.passes import find_irreproducible, passes_are_independent
 from tnt_data.description.rank_differences import find_differences
@@ -89,6 +90,15 @@ class Pipeline:
             seeded: Whether shuffles without a seed get one, as `distribute` does.
         """
         return find_irreproducible(self._last, seeded=seeded)
+
+    def find_stateful_draws(self) -> list[str]:
+        """Return, in sentences, which functions draw other random numbers in another run. Local.
+
+        That is so without a seed, in parallel calls, and from a `tf.random.Generator` or generator
+        of Keras whose seed is not known here: whatever does not come with the element. What of it
+        is certain, `find_irreproducible` says too. `explain` gives the remedy.
+        """
+        return find_stateful_draws(self._last)
 
     def find_differences(self, size: int) -> list[str]:
         """Return what may make ranks see different samples even after all repairs. Local.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tnt_data.description.rank_differences import draws_differently, find_differences
+from tnt_data.description.draws import describe_draws, draws_differently
+from tnt_data.description.rank_differences import find_differences
 from tnt_data.description.transformation import Kind, Trait, Transformation
 
 _REMEMBERED = frozenset({"generator", "python", "state", "random"})
@@ -38,10 +39,9 @@ def find_irreproducible(last: Transformation, *, seeded: bool) -> list[str]:
     """Return what makes another process see other samples in a pass, in sentences. Local."""
     found = find_differences(last, size=2)  # ranks are processes
     for one in last.walk():
-        if one.is_map and draws_differently(one):
-            found.append(
-                f"{one.text} draws random numbers without a seed, or in parallel calls in any order"
-            )
+        decides = Trait.FILTERS in one.traits  # which is among the differences
+        if one.kind is Kind.FUNCTION and not decides and draws_differently(one):
+            found.append(describe_draws(one))
         if one.needs_seed and not seeded:
             found.append(f"{one.text} shuffles without a seed")
     return list(dict.fromkeys(found))

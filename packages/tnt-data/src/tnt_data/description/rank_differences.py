@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tnt_data.description.draws import draws_differently
 from tnt_data.description.transformation import JOINS_SAMPLES, Kind, Trait, Transformation
 
 
@@ -33,14 +34,6 @@ def find_unchangeable(
     for upstream in transformation.inputs:
         found |= find_unchangeable(upstream, reachable)
     return found
-
-
-def draws_differently(transformation: Transformation) -> bool:
-    """Return whether functions of a transformation draw other numbers on other ranks. Local."""
-    # They do without a seed, and with one if calls in parallel overtake each other.
-    if "seeded random" in transformation.function_contents and not transformation.calls_in_order:
-        return True
-    return "random" in transformation.function_contents
 
 
 def _faults_of_order(transformation: Transformation, is_unrepaired: bool) -> Iterator[str]:

@@ -83,6 +83,7 @@ class Transformation:
     cache_file: str = ""  # of a cache or snapshot on disk; empty for none or memory
     # words of `contents_of` for what was found inside its functions
     function_contents: frozenset[str] = frozenset()
+    place: str = ""  # of its function in the user's code, "file:line"; empty if not known
     calls_in_order: bool = True  # its functions are called for one element after the other
     is_map: bool = False  # makes exactly one element of each, and of that one alone
     can_map_parts: bool = False  # is a map that can also be applied to one part of a larger element

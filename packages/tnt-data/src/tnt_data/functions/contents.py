@@ -14,6 +14,7 @@ from tnt_data.tensorflow_private import TracedFunction, definition_of, python_co
 
 _BATCH_OPS = ("BatchDataset", "ParallelBatchDataset", "PaddedBatchDataset")
 _SHUFFLE_OPS = ("ShuffleDataset", "ShuffleAndRepeatDataset")
+_KEYS_OF_DRAWS = "StatelessRandomGet"
 _PYTHON_OPS = ("EagerPyFunc", "PyFunc")
 _ORDER_INDEPENDENT_OPS = (
     # Functions that these call are looked at by themselves; datasets are made and read inside.
@@ -33,12 +34,15 @@ def contents_of(functions: list[TracedFunction]) -> frozenset[str]:
     """Return what is found inside functions, in these words. Local."""
     # `"batch"`, `"unbatch"`, `"shuffle"` (unseeded), `"generator"`, `"random"` (numbers without a
     # seed), `"seeded random"`, `"permutes"` (at random), `"state"` (operations that remember
-    # something), `"python"` (Python code).
+    # something), `"stateless random"` (numbers from a seed that is an input), `"random state"`
+    # (both, as of a `tf.random.Generator`), `"python"` (Python code).
     found: set[str] = set()
     for traced in functions:
         graph = traced.function.graph.as_graph_def()
         for nodes in (graph.node, *(called.node_def for called in graph.library.function)):
             found.update(_contents_of_nodes(nodes))
+    if found >= {"state", "stateless random"}:
+        found.add("random state")
     return frozenset(found)
 
 
@@ -60,6 +64,8 @@ def _contents_of_nodes(nodes: Any) -> Iterator[str]:
             if node.op == "RandomShuffle":
                 yield "permutes"
             yield "seeded random" if draws_from_seed(node) else "random"
+        elif node.op.startswith("StatelessRandom") and not node.op.startswith(_KEYS_OF_DRAWS):
+            yield "stateless random"
         elif _is_stateful(node.op) and not _is_order_independent(node.op):
             yield "state"
 

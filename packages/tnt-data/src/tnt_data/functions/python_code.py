@@ -50,6 +50,14 @@ def draws_random_numbers(*functions: Any) -> bool:
     return _draws([_as_function(each) for each in functions], set())
 
 
+def place_of(function: Any) -> str:
+    """Return where a function is defined in the user's code, `"file:line"`; empty if not known."""
+    code = _code_of(_as_function(function))
+    if code is None or _IN_LIBRARIES.search(code.co_filename):
+        return ""
+    return f"{code.co_filename}:{code.co_firstlineno}"
+
+
 def _draws(functions: list[Any], seen: set[types.CodeType]) -> bool:
     codes = {code: function for function in functions if (code := _code_of(function)) is not None}
     names = {code: set(_names_in(code)) for code in codes}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tnt_data.description.batching import Batching
+from tnt_data.description.draws import REMEDY, find_stateful_draws
 from tnt_data.description.rank_differences import find_unchangeable
 from tnt_data.description.seeds import assign_seeds
 from tnt_data.description.transformation import Kind, Transformation
@@ -28,6 +29,9 @@ def explain_plan(
     if plan.batching.may_be_samples:
         lines.append(f"Warning: {describe_doubt(plan.batching)}")
     lines += [f"Warning: {difference}." for difference in differences]
+    draws = find_stateful_draws(last)
+    lines += [f"Not the same in every run: {draw}." for draw in draws]
+    lines += [f"Remedy: {REMEDY}."] if draws else []
     return "\n".join([*lines, "", *_table(rows)])
 
 

@@ -15,7 +15,7 @@ import enum
 from dataclasses import dataclass
 
 from tnt_data.description.batching import Batching, judge_batching
-from tnt_data.description.rank_differences import draws_differently
+from tnt_data.description.draws import draws_differently
 from tnt_data.description.transformation import (
     JOINS_SAMPLES,
     PASSES_ELEMENTS_UNSEEN,

@@ -7,7 +7,7 @@ import tensorflow as tf
 from tnt_data.description.transformation import Kind, Transformation
 from tnt_data.elements.specs import element_bytes, first_dimension
 from tnt_data.functions.contents import contents_of
-from tnt_data.functions.python_code import draws_random_numbers
+from tnt_data.functions.python_code import draws_random_numbers, place_of
 from tnt_data.tensorflow_private import InspectedDataset, generator_of
 from tnt_data.transformations.catalogue import class_of
 
@@ -35,6 +35,7 @@ def read_generator(dataset: tf.data.Dataset) -> Transformation:
         f"from_generator({getattr(generator, '__name__', '')})",
         dataset=dataset,
         function_contents=frozenset({"generator", "random"} if draws else {"generator"}),
+        place=place_of(generator),
         element_bytes=element_bytes(dataset.element_spec),
         first_dimension=first_dimension(dataset.element_spec),
     )

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tnt_data.description.transformation import Kind, Transformation
 from tnt_data.elements.specs import element_bytes, first_dimension
 from tnt_data.functions.contents import contents_of, is_identity
+from tnt_data.functions.python_code import place_of
 from tnt_data.functions.row_wise import is_row_wise
 from tnt_data.tensorflow_private import InspectedDataset, is_known_version, seeds_of
 from tnt_data.transformations.call_order import calls_in_order, reason_to_run_for_all
@@ -72,6 +73,7 @@ def _describe(
 ) -> Transformation:
     dataset, spec = inspected.dataset, inspected.dataset.element_spec
     is_map = known.is_map(inspected)
+    functions = inspected.functions
     contents = _contents(inspected, is_map)
     seeds = [inspected.value("seed"), inspected.value("seed2")]
     seeds_inside = "shuffle" in contents and known.seeds_inside
@@ -91,6 +93,7 @@ def _describe(
         depends_on_cores=bool(known.cycle_length(inspected) == tf.data.AUTOTUNE),
         cache_file=known.file(inspected),
         function_contents=contents,
+        place=place_of(functions[0].code) if functions else "",
         calls_in_order=calls_in_order(inspected),
         is_map=is_map,
         can_map_parts=known.can_map_parts,
