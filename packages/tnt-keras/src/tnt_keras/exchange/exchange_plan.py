@@ -17,6 +17,7 @@ import tnt_comm
 from tnt_keras.calls.agree import first_difference
 from tnt_keras.calls.messages import allgather_json
 from tnt_keras.exchange import ops
+from tnt_keras.process.comm_interface import REDUCTIONS
 from tnt_keras.process.rank import MASTER_RANK, get_rank, get_size, logger
 
 if TYPE_CHECKING:  # the lanes of a partition know nothing of exchanges, nor these of lanes
@@ -61,7 +62,7 @@ class ExchangedValue:
         """What ranks compare, and the log shows."""
         request, shape = self.request, self.request.value.shape
         what = f"{request.kind} of {request.value.dtype.name}"
-        if request.kind in ops.REDUCTIONS and shape.rank is not None:
+        if request.kind in REDUCTIONS and shape.rank is not None:
             what += f" ({', '.join('?' if size is None else str(size) for size in shape)})"
         if request.is_update:
             what = f"update: {what}"
@@ -85,7 +86,7 @@ def exchanged_value(request: Request, number: int, graph: str) -> ExchangedValue
     if value.dtype in (tf.resource, tf.variant):
         raise TypeError(f"{request.name!r} cannot leave its rank: it is a {value.dtype.name}.")
     unchanged = ops.WireForm(kind, value, lambda received: received)
-    form = ops.wire_form(kind, value) if kind in ops.REDUCTIONS else unchanged
+    form = ops.wire_form(kind, value) if kind in REDUCTIONS else unchanged
     text = f"{graph}, {kind} {number} of {value.dtype.name}"
     return ExchangedValue(request, form, ops.Label(text, source_of(request.name, request.line)))
 

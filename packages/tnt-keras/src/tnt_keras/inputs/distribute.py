@@ -33,6 +33,7 @@ from tnt_keras.inputs.master_reader import MasterInput, catching_up_after, is_re
 from tnt_keras.keras_hooks.private import adapter_of
 from tnt_keras.process.lanes import row_split
 from tnt_keras.process.rank import get_size, logger
+from tnt_keras.process.step_hashes import note, step_hashes
 from tnt_keras.step.batch import compared, unmarked
 
 
@@ -86,6 +87,7 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
     if not given.distribute:
         return _keep_own(given.x, given, [], weights)
     pipeline = tnt_data.Pipeline(given.x)
+    _note_what_may_differ(pipeline)
     if is_read_by_master(given, lambda: bool(pipeline.find_differences(get_size()))):
         return _read_by_master(pipeline, given, class_weight)
     if get_size() > 1:
@@ -93,6 +95,14 @@ def _distribute_dataset(given: InputArguments, class_weight: ClassWeight) -> Dis
         require_same_pipeline(pipeline, str(given.x.element_spec), batch_size, given.keywords)
         require_same_arrays_of_dataset(pipeline, given)
     return _share(pipeline, given, [], SEED, weights)
+
+
+def _note_what_may_differ(pipeline: tnt_data.Pipeline) -> None:
+    """Note what may give other samples in another run, if hashes of steps are written. Local."""
+    if step_hashes() is not None:
+        found = [*pipeline.find_irreproducible(seeded=True), *pipeline.find_stateful_draws()]
+        for sentence in dict.fromkeys(found):
+            note("map", sentence)
 
 
 def _read_by_master(

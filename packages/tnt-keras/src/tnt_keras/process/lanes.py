@@ -11,6 +11,7 @@ The number holds for the whole process: threads, seeds and the parts of datasets
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -43,10 +44,13 @@ def valid_sizes(lanes: int) -> list[int]:
     """
     sizes, rest, factor = [lanes], lanes, 2
     while rest > 1:
-        while rest % factor:
+        if factor * factor > rest:
+            factor = rest
+        if rest % factor:
             factor += 1
-        rest //= factor
-        sizes.append(rest)
+        else:
+            rest //= factor
+            sizes.append(rest)
     return sizes[::-1]
 
 
@@ -78,7 +82,7 @@ def is_partitioned() -> bool:
     return get_size() > 1 or (given_lanes() or 1) > 1
 
 
-def use_lanes(lanes: int) -> None:
+def use_lanes(lanes: Any) -> None:
     """Cut all batches into so many lanes from now on. Local.
 
     Raises:

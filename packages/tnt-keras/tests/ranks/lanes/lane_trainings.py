@@ -198,7 +198,9 @@ def several_outputs_of_a_shuffled_dataset() -> Any:
         "class": keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         "value": "huber",
     }
-    model.compile("adam", losses, metrics={"value": ["mae"]}, loss_weights={"class": 1.0, "value": 0.3})
+    model.compile(
+        "adam", losses, metrics={"value": ["mae"]}, loss_weights={"class": 1.0, "value": 0.3}
+    )
     batches = data.batch(BATCH_SIZE).prefetch(2)
     history = model.fit(batches, epochs=3, validation_data=batches, verbose=0)
     return {"model": model, "history": history.history, "out": model.predict(x, verbose=0)}

@@ -19,13 +19,21 @@ from tnt_keras.restart.backup_files import read_container
 class Runs:
     """Runs of one training, on forks of one process."""
 
-    def __init__(self, preloaded: Any, folder: pathlib.Path, kind: str, options: Options) -> None:
+    def __init__(
+        self,
+        preloaded: Any,
+        folder: pathlib.Path,
+        kind: str,
+        options: Options,
+        lanes: int | None = None,
+    ) -> None:
         self._preloaded, self._folder = preloaded, folder
         self._kind, self._options = kind, options
+        self._of_lanes = {} if lanes is None else {"TNT_LANES": str(lanes)}
 
     def _run(self, run: Any, size: int, folder: str, death: Death) -> list[Any]:
         arguments = (self._kind, str(self._folder / folder), death, self._options)
-        env = {**ENVIRONMENT, "TNT_TIMEOUT_S": "100"}
+        env = {**ENVIRONMENT, **self._of_lanes, "TNT_TIMEOUT_S": "100"}
         ranks: list[Any] = run(backups.train, size, *arguments, env=env, preloaded=self._preloaded)
         return ranks
 
@@ -203,6 +211,18 @@ def test_another_number_of_ranks_continues_to_rounding(
             np.testing.assert_allclose(actual["history"][key], values, atol=1e-5)
         for one, other in zip(actual["variables"], expected["variables"], strict=True):
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["shuffled", "arrays", "PyDataset with noise"])
+def test_lanes_continue_on_another_number_of_ranks_with_the_same_bits(
+    kind: str, preloaded: Any, tmp_path: pathlib.Path
+) -> None:
+    runs = Runs(preloaded, tmp_path, kind, Options(), lanes=4)
+    [expected] = runs.undisturbed(1)
+    assert runs.kill(2, Death("on_train_batch_end", 4))
+    assert runs.kill(1, Death("write", 6))
+    for actual in runs.continued(4):
+        _assert_same([actual], [dict(expected)])
 
 
 def test_a_backup_holds_nothing_of_an_optimizer_that_another_one_has_replaced(pool_of: Any) -> None:

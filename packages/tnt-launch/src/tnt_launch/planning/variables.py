@@ -50,7 +50,7 @@ OPTIONS = {
     "TNT_WIRE_DTYPE": Option("--wire-dtype", "communication", "type that float32 gradients are rounded to while they travel (default: none)"),
     "TNT_CHECK_STEPS": Option("--check-steps", "exactness", "also run the first step of each kind serially, on a few rows, and compare"),
     "TNT_EXPLAIN_STEPS": Option("--explain-steps", "exactness", "show what ranks exchange in each kind of step, as a table"),
-    "TNT_LANES": Option("--lanes", "exactness", "cut every batch into V lanes, which ranks share evenly: then weights, losses and metrics have the same bits on any number of ranks that divides V (default: one lane for each rank)", "V"),
+    "TNT_LANES": Option("--lanes", "exactness", "cut every batch into V lanes, which ranks share evenly: then weights, losses and metrics have the same bits on any number of ranks that can share them (default: one lane for each rank)", "V"),
     "TNT_LOG_LEVEL": Option("--log-level", "messages and output", "lowest level of messages that are shown (default: WARNING)"),
     "TNT_LOG_ON_ALL_DEVICES": Option("--log-on-all-devices", "messages and output", "show the messages of every rank, not only of rank 0"),
     "TNT_OUTPUT_ON_ALL_DEVICES": Option("--output-on-all-devices", "messages and output", "show the output of every rank, each line with its rank, not only of rank 0"),
