@@ -29,8 +29,8 @@ def commands(*, marked):
 
 
 WITH_TESTS = (
-    "first_step", "input", "kernels", "overlap", "same_bits", "simulate", "startup", "step_cost",
-    "training",
+    "first_step", "input", "kernels", "lanes", "overlap", "same_bits", "simulate", "startup",
+    "step_cost", "training",
 )  # fmt: skip
 """Benchmarks with a test module of their own, which runs them in the same way."""
 

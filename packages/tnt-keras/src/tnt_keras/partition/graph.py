@@ -184,12 +184,23 @@ def _assertion(operation: Any) -> Any:
     return failed if all(any(c is t for t in same) for c in conditions) else None
 
 
-def local_region(function: Callable[..., Any]) -> Any:
-    """Return a function, without captures, that replicas apply to their own rows. Local."""
+def local_region(
+    function: Callable[..., Any], signature: Sequence[tf.TensorSpec] | None = None
+) -> Any:
+    """Return a function, without captures, that replicas apply to their own rows. Local.
+
+    `signature` leaves open how many rows there are, where the whole batch has a number that the
+    trace knows: a function that has folded it would not be one of a replica's rows.
+    """
     # The one attribute that TensorFlow hands on to the functions it makes for gradients. It takes
     # functions of one name for implementations of one interface: so each has a name of its own.
     name = f"{_LOCAL_REGION}.{next(_numbers)}"
-    return tf.function(function, autograph=False, experimental_attributes={"api_implements": name})
+    return tf.function(
+        function,
+        input_signature=signature,
+        autograph=False,
+        experimental_attributes={"api_implements": name},
+    )
 
 
 def _is_local_region(function: Any) -> bool:

@@ -8,7 +8,6 @@ explain a difference ("note"), at last how large the variables are ("end").
 from __future__ import annotations
 
 import atexit
-import contextlib
 import functools
 import hashlib
 import json
@@ -154,12 +153,19 @@ def noting_callers(name: str, function: Callable[..., Any]) -> Callable[..., Any
 
 
 def _numbers_in(path: str) -> dict[tuple[str, str, int | None], int]:
-    """Return the numbers of the steps of optimizers that a former start has written."""
-    with contextlib.suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
-        lines = [json.loads(line) for line in file if line.endswith("\n")]  # not a torn one
-        steps = [line for line in lines if line["kind"] == "step" and line["iterations"]]
-        return {(s["step"], s["model"], s["iterations"]): s["number"] for s in steps}
-    return {}
+    """Return the numbers of the steps of optimizers that a former start has written.
+
+    A line that it was killed in is cut off.
+    """
+    try:
+        with open(path, "rb+") as file:
+            content = file.read()
+            file.truncate(content.rfind(b"\n") + 1)
+    except FileNotFoundError:
+        return {}
+    lines = map(json.loads, content[: content.rfind(b"\n") + 1].splitlines())
+    steps = [line for line in lines if line["kind"] == "step" and line["iterations"]]
+    return {(s["step"], s["model"], s["iterations"]): s["number"] for s in steps}
 
 
 def _description() -> dict[str, Any]:

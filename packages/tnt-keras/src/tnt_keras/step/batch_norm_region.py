@@ -73,11 +73,7 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
         if is_fused:
             compute = functools.partial(_fused, layer)
 
-        def normalise(inputs: Any, mask: Any, values: list[tf.Tensor]) -> Any:
-            outputs, *moved = compute(inputs, mask, values)
-            return outputs, *map(tf.stop_gradient, moved)
-
-        return local_region(normalise)
+        return functools.partial(_of_local_rows, compute)
 
     with contextlib.ExitStack() as stack:
         stack.enter_context(_replaced_call(choose))
@@ -86,6 +82,28 @@ def marked_batch_norm(options: StepOptions) -> Iterator[Normalisations]:
                 noting = _noting(vars(derived)["call"], found)
                 stack.enter_context(replaced(derived, "call", noting))
         yield found
+
+
+def _of_local_rows(
+    compute: _Normalise, inputs: tf.Tensor, mask: tf.Tensor | None, values: list[tf.Tensor]
+) -> tuple[Any, ...]:
+    """Return outputs and moved statistics, each replica's own of any number of rows."""
+    of_rows = [inputs] if mask is None else [inputs, mask]
+
+    def normalise(*tensors: tf.Tensor) -> Any:
+        given, mask_of_rows = (*tensors[: len(of_rows)], None)[:2]
+        outputs, *moved = compute(given, mask_of_rows, list(tensors[len(of_rows) :]))
+        return outputs, *map(tf.stop_gradient, moved)
+
+    open_shapes = [
+        tf.TensorShape([None, *t.shape[1:]]) if t.shape.rank else t.shape for t in of_rows
+    ]
+    shapes = [*open_shapes, *(value.shape for value in values)]
+    tensors = [*map(tf.convert_to_tensor, of_rows), *values]
+    specs = [tf.TensorSpec(s, t.dtype) for s, t in zip(shapes, tensors, strict=True)]
+    outputs, *moved = local_region(normalise, specs)(*tensors)
+    outputs.set_shape(inputs.shape)
+    return outputs, *moved
 
 
 def _replaced_call(

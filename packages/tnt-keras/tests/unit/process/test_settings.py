@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from tnt_keras.process.framework import threads_of_operations
-from tnt_keras.process.rank import Settings, read_settings
+from tnt_keras.process.rank import Settings, read_settings, threads_of_operations
 
 
 def test_empty_environment_gives_the_documented_defaults() -> None:

@@ -1,0 +1,1 @@
+"""What lanes cost a training step."""
