@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,8 +48,13 @@ def combined(parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
         return tf.bitcast(combined(reals, reduction), dtype)
     if dtype in _REALS or dtype in _UNSIGNED:
         return in_order_of_ranks(list(map(fenced, parts)), _OF_TENSORFLOW[reduction])
-    result: tf.Tensor = op_library().tnt_combine(values=list(parts), op=REDUCTIONS.index(reduction))
-    result.set_shape(parts[0].shape)
+    # Two at a time: where lanes follow one another, no more of their gradients live than needed.
+    return in_order_of_ranks(parts, functools.partial(_pair, REDUCTIONS.index(reduction)))
+
+
+def _pair(operation: int, first: tf.Tensor, second: tf.Tensor) -> tf.Tensor:
+    result: tf.Tensor = op_library().tnt_combine(values=[first, second], op=operation)
+    result.set_shape(first.shape)
     return result
 
 
