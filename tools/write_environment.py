@@ -30,7 +30,7 @@ COMM = "packages/tnt-comm/cpp/tnt/comm/base/variables.hpp"
 PAGE = "docs/reference/environment.md"
 COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
-MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
+MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501, I001"]
 
 LAUNCHER_KINDS = {"Counts", "HostAndPort", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""

@@ -2,7 +2,7 @@
 
 # Written by tools/write_environment.py from environment.toml.
 # fmt: off
-# ruff: noqa: E501
+# ruff: noqa: E501, I001
 
 from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Path, Seconds, Variable, Word
 from tnt_launch.planning.kinds import Counts, HostAndPort, Option, Text
