@@ -22,6 +22,7 @@ from tnt_keras.process.rank import (
     get_local_size,
     get_rank,
     get_size,
+    has_sum_tree,
     logger,
     settings,
     threads_of_operations,
@@ -85,9 +86,8 @@ def is_partitioned() -> bool:
 def use_lanes(lanes: Any) -> None:
     """Cut all batches into so many lanes from now on. Local.
 
-    Raises:
-        ValueError: If this number of ranks cannot share them, or the process has another number.
-        RuntimeError: If batches were cut already, into another number of parts.
+    A ValueError says that this number of ranks cannot share them, or that the process has another
+    number; a RuntimeError that batches were cut already, into another number of parts.
     """
     global _given
     if isinstance(lanes, bool) or not isinstance(lanes, int) or lanes < 1:
@@ -159,7 +159,7 @@ def _check_lanes(lanes: int) -> None:
             f"the number of ranks. Received: lanes={lanes} and wire dtype {settings().wire_dtype}. "
             "Remove --wire-dtype, or the lanes."
         )
-    if "TNT_SUM_TREE" in os.environ:
+    if has_sum_tree():
         raise ValueError(
             f"The order of sums is that of {lanes} lanes, so TNT_SUM_TREE must not be set. Unset "
             "it."

@@ -145,6 +145,16 @@ def threads_of_operations(environment: Mapping[str, str] = os.environ) -> int | 
     return int(text) or None if text.isdecimal() else None
 
 
+def has_sum_tree(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether ranks are to be combined in an order of the user's. Local."""
+    return "TNT_SUM_TREE" in environment
+
+
+def is_restarted(environment: Mapping[str, str] = os.environ) -> bool:
+    """Return whether the launcher has started the ranks of this job before. Local."""
+    return environment.get("TNT_RESTART_COUNT", "0") != "0"
+
+
 def set_up_logging(settings: Settings) -> None:
     """Give the loggers of this package and of tnt-data a handler on stderr and a level. Local.
 

@@ -22,7 +22,13 @@ import numpy as np
 import tensorflow as tf
 
 from tnt_keras.process.lanes import given_lanes, is_seeded
-from tnt_keras.process.rank import get_size, is_master_rank, settings, threads_of_operations
+from tnt_keras.process.rank import (
+    get_size,
+    is_master_rank,
+    is_restarted,
+    settings,
+    threads_of_operations,
+)
 
 FORMAT = 1  # of the file
 
@@ -47,9 +53,8 @@ class StepHashes:
     """The file of one run, on the master rank."""
 
     def __init__(self, path: str) -> None:
-        is_restart = os.environ.get("TNT_RESTART_COUNT", "0") != "0"
-        self._of_former_starts = _numbers_in(path) if is_restart else {}
-        self._file: TextIO = open(path, "a" if is_restart else "w", encoding="utf-8")  # noqa: SIM115
+        self._of_former_starts = _numbers_in(path) if is_restarted() else {}
+        self._file: TextIO = open(path, "a" if is_restarted() else "w", encoding="utf-8")  # noqa: SIM115
         self._known: dict[str, str] = {}  # the hashes that were written last
         self._variables: dict[str, Any] = {}
         self._notes: set[str] = set()
@@ -118,9 +123,8 @@ def step_hashes() -> StepHashes | None:
 def note(about: str, text: str) -> None:
     """Note what may explain why runs differ, if there is a file. Local.
 
-    Args:
-        about: "rank", "draw", "map", "python" or "whole".
-        text: A sentence, with the line of the script where it is known.
+    It is about a "rank", a "draw", a "map", "python" or the "whole"; the text is a sentence, with
+    the line of the script where it is known.
     """
     file = step_hashes()
     if file is not None:
