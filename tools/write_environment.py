@@ -30,7 +30,9 @@ COMM = "packages/tnt-comm/cpp/tnt/comm/base/variables.hpp"
 PAGE = "docs/reference/environment.md"
 COMMAND = "python tools/write_environment.py"
 NOTE = f"Written by tools/write_environment.py from {TABLE}."
-MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501, I001"]
+MARKS = [f"# {NOTE}", "# fmt: off", "# ruff: noqa: E501"]
+
+LINE_LENGTH = 100
 
 LAUNCHER_KINDS = {"Counts", "HostAndPort", "Text"}
 """Kinds of the launcher's `kinds.py`; one that tnt-keras reads too goes to `grammar.py`."""
@@ -81,11 +83,19 @@ def launcher_table(ranks: list[Variable], settings: list[Variable]) -> str:
         "",
         *MARKS,
         "",
-        f"from tnt_launch.planning.grammar import {', '.join(sorted(classes - {*others}))}",
-        f"from tnt_launch.planning.kinds import {', '.join(others)}",
+        import_of("tnt_launch.planning.grammar", sorted(classes - {*others})),
+        import_of("tnt_launch.planning.kinds", others),
         "",
     ]
     return "\n".join([*head, declarations(ranks, settings, settings), *lines]) + "\n"
+
+
+def import_of(module: str, names: Iterable[str]) -> str:
+    """Return an import of sorted names, with a name on each line if one line is too short."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= LINE_LENGTH:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
 
 
 def keras_table(

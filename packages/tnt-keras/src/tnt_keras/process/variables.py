@@ -188,7 +188,7 @@ def _suggestion(name: str, known: Sequence[str]) -> str:
 
 
 # fmt: off
-# ruff: noqa: E501, I001
+# ruff: noqa: E501
 
 GRACE_S = Variable("TNT_GRACE_S", Seconds(), 20)
 FUSION_THRESHOLD_KB = Variable("TNT_FUSION_THRESHOLD_KB", IntegerOrAuto(), 32)

@@ -2,9 +2,17 @@
 
 # Written by tools/write_environment.py from environment.toml.
 # fmt: off
-# ruff: noqa: E501, I001
+# ruff: noqa: E501
 
-from tnt_launch.planning.grammar import Boolean, Integer, IntegerOrAuto, Path, Seconds, Variable, Word
+from tnt_launch.planning.grammar import (
+    Boolean,
+    Integer,
+    IntegerOrAuto,
+    Path,
+    Seconds,
+    Variable,
+    Word,
+)
 from tnt_launch.planning.kinds import Counts, HostAndPort, Option, Text
 
 TRANSPORT = Variable("TNT_TRANSPORT", Word(("auto", "shm", "gpi2", "ucx")), "auto")
