@@ -56,16 +56,37 @@ class RowSplit:
         return range(self.rank * count, (self.rank + 1) * count)
 
     def positions(self, batch_size: int) -> Sequence[int]:
-        """Return the positions of this rank's rows in a batch, lane by lane. Local."""
+        """Return the positions of this rank's rows in a batch, lane by lane. Local.
+
+        Args:
+            batch_size: Number of samples in the global batch, even a short one; 0 or more.
+
+        Returns:
+            Positions in the batch, counted from 0; as many as `num_rows` says.
+        """
         of_lanes = [range(lane, batch_size, self.lanes) for lane in self.own_lanes]
         return of_lanes[0] if len(of_lanes) == 1 else [p for lane in of_lanes for p in lane]
 
     def num_rows(self, batch_size: int) -> int:
-        """Return how many rows of a batch this rank has. Local."""
+        """Return how many rows of a batch this rank has. Local.
+
+        Args:
+            batch_size: Number of samples in the global batch, even a short one; 0 or more.
+
+        Returns:
+            The sum over the lanes of this rank.
+        """
         return sum(len(range(lane, batch_size, self.lanes)) for lane in self.own_lanes)
 
     def rows(self, batch_size: int) -> Sequence[int]:
-        """Return `positions`, or for a rank without samples that of the duplicate row. Local."""
+        """Return `positions`, or for a rank without samples that of the duplicate row. Local.
+
+        Args:
+            batch_size: Number of samples in the global batch, even a short one; 0 or more.
+
+        Returns:
+            At least one position, unless the batch is empty.
+        """
         return self.positions(batch_size) or range(0, min(batch_size, 1), self.lanes)
 
 

@@ -33,12 +33,8 @@ def combined(parts: Sequence[tf.Tensor], reduction: str) -> tf.Tensor:
     x3)` for four, `((x0 + x1) + (x2 + x3)) + (x4 + x5)` for six. It does so here, with the
     arithmetic that it has between processes.
 
-    Args:
-        parts: A value of each replica, of one shape and dtype; not of 16-bit floats, see `widened`.
-        reduction: "sum", "prod", "max", "min", "and" or "or", element by element.
-
-    Returns:
-        A tensor of the same shape and dtype.
+    The parts have one shape and dtype, which is that of the result, and are no 16-bit floats, see
+    `widened`. `reduction` is "sum", "prod", "max", "min", "and" or "or", element by element.
     """
     dtype = parts[0].dtype
     if len(parts) == 1:

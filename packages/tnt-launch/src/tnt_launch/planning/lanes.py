@@ -96,9 +96,7 @@ def hosts_that_fit(
     """Return hosts with the most ranks that lanes can be on, of those that they can have. Pure.
 
     As many hosts as possible have equally many; where that is not possible the first are filled.
-
-    Raises:
-        LaunchError: If there are fewer than `min_ranks`.
+    Fewer than `min_ranks` are a LaunchError.
     """
     most = sum(per_host)
     size = max(size for size in valid_sizes(lanes) if size <= most)

@@ -25,8 +25,7 @@ class EndedBySignalError(Exception):
 def run_launcher(arguments: Sequence[str], environment: Mapping[str, str], log: str) -> int:
     """Run a launcher with its output in a file, and return its exit code. Main thread only.
 
-    Raises:
-        EndedBySignalError: If a signal came, which was passed on.
+    A signal that comes is passed on, and is an EndedBySignalError once the launcher has ended.
     """
     with open(log, "wb") as output, _PassedOn() as signals:
         process = subprocess.Popen(
