@@ -87,15 +87,22 @@ def test_what_travels_gives_the_result_of_the_dtype(
     np.testing.assert_array_equal(result, _reduced(kind, values))
 
 
+class _Factor(str):
+    """Its products tell in which order they were formed."""
+
+    def __mul__(self, other: Any) -> _Factor:
+        return _Factor(f"({self}{other})")
+
+
 @pytest.mark.parametrize(
     ("num_ranks", "order"),
     [
         (1, "0"),
         (2, "(01)"),
-        (3, "(012)"),
+        (3, "((01)2)"),
         (4, "((01)(23))"),
-        (5, "(01234)"),
-        (6, "((01)(23)(45))"),
+        (5, "((((01)2)3)4)"),
+        (6, "(((01)(23))(45))"),
         (8, "(((01)(23))((45)(67)))"),
     ],
 )
@@ -103,8 +110,7 @@ def test_products_of_complex_numbers_are_formed_in_the_order_of_other_reductions
     num_ranks: int, order: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchanged, "get_size", lambda: num_ranks)
-    monkeypatch.setattr(exchanged, "_product", lambda factors: f"({''.join(factors)})")
-    monkeypatch.setattr(tf, "unstack", lambda rows, num: [str(i) for i in range(num)])
+    monkeypatch.setattr(tf, "unstack", lambda rows, num: [_Factor(str(i)) for i in range(num)])
     assert exchanged._product_of_rows(tf.zeros([num_ranks])) == order
 
 

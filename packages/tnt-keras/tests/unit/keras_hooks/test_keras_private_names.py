@@ -281,11 +281,11 @@ def test_a_name_that_tensorflow_lacks_is_told_with_versions_of_tensorflow() -> N
 
 
 @pytest.mark.usefixtures("tensorflow_without_a_name")
-def test_a_model_needs_private_names_of_tensorflow_on_several_ranks_alone(
+def test_a_model_needs_private_names_of_tensorflow_in_partitioned_steps_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tnt_keras.Model(keras.Sequential())
-    monkeypatch.setattr(model, "get_size", lambda: 2)
+    monkeypatch.setattr(model, "is_partitioned", lambda: True)
     with pytest.raises(ImportError, match="TensorFlow"):
         tnt_keras.Model(keras.Sequential())
 

@@ -33,7 +33,8 @@ def told(
 
 @pytest.fixture(autouse=True)
 def _of_two_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "get_size", lambda: 2)
+    monkeypatch.setattr(reports, "num_lanes", lambda: 2)
+    monkeypatch.setattr(reports, "given_lanes", lambda: None)
 
 
 def test_one_line_tells_what_is_exchanged(caplog: pytest.LogCaptureFixture) -> None:
