@@ -28,15 +28,19 @@ _QUANTITIES: tuple[tuple[str, Quantity | None], ...] = (
     ("bytes|threshold_bytes|mbit_per_s", None),  # what is sent, not how
     ("rounds|steps|calls|parameters|versions|threshold_kb", Quantity(Better.NEITHER)),
     (
-        r"(alg|bus)bw_gbs|can_hide|sockets_hide|spread_percent|\w+_(busy|band)",
+        r"(alg|bus)bw_gbs|can_hide|sockets_hide|spread_percent|hash|\w+_(busy|band)",
         Quantity(Better.NEITHER),
     ),
     # What a model says; its error is what counts.
     (r"(published|predicted|replayed)_\w+|formula_bytes", Quantity(Better.NEITHER)),
     (r"error\w*|\w+_error", Quantity(Better.NEARER_ZERO, is_ratio=True)),
     (r"hidden|speedup|efficiency|of_ceiling|vs_\w+", Quantity(Better.MORE, is_ratio=True)),
-    (r"(\w+_)?of_(serial|plain|first)|added_\w+_percent", Quantity(Better.LESS, is_ratio=True)),
+    (
+        r"(\w+_)?of_(serial|plain|first)|added(_\w+)?_percent|build_ratio",
+        Quantity(Better.LESS, is_ratio=True),
+    ),
     (r"\w+_per_s", Quantity(Better.MORE)),
+    ("losses", Quantity(Better.LESS)),  # those of all steps of a training
     (r"ns|seconds|bytes_per_host|\w+_(s|ms|us|bytes|mib)", Quantity(Better.LESS)),
 )
 
