@@ -371,7 +371,7 @@ class Emitter:
                     pairs = zip(operands, decision.inputs, strict=True)
                     operands = [self.for_lanes(o) if is_shared(p) else o for o, p in pairs]
                 name = self.scope + node.name + ("" if is_one else f"/replica_{replica}")
-                if shared and _rounds_a_sum(node):
+                if (shared or self.sharding.replicas.are_lanes) and _rounds_a_sum(node):
                     operation = sum_of(operands, name)
                 else:
                     operation = create(node.type, operands, node.dtypes, name, attributes)
