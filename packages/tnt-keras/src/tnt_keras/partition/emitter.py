@@ -376,7 +376,11 @@ class Emitter:
                 else:
                     operation = create(node.type, operands, node.dtypes, name, attributes)
                 self.operations.setdefault(node, []).append(operation)
-                made.append(self._outputs(step, list(operation.outputs), k))
+                outputs = self._outputs(step, list(operation.outputs), k)
+                if not shared and all(map(is_shared, decision.inputs)):
+                    # TensorFlow makes one of those of lanes with as many rows.
+                    outputs = list(map(self.for_lanes, outputs))
+                made.append(outputs)
         return [list(tensors) for tensors in zip(*made, strict=True)]
 
     def _integers(

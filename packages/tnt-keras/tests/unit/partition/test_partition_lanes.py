@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import operator
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +19,7 @@ from tnt_keras.partition.reshard import Request
 from tnt_keras.process.fences import fenced
 
 NUM_LANES = 4
-NUM_ROWS = 10
+NUM_ROWS = 12
 
 
 class Fenced(OneProcess):
@@ -46,12 +44,6 @@ def _own_batch_normalisation(x: Any, kernel: Any, bias: Any, square: Any) -> Any
     return tf.reduce_mean((y - mean) / tf.sqrt(variance + 1e-3))
 
 
-def _rows_of_others(x: Any, kernel: Any, bias: Any, square: Any) -> Any:
-    """Rows are gathered after operations of one operand, which TensorFlow would move."""
-    y = tf.exp(tf.tanh(x @ kernel + bias) @ square)
-    return tf.reduce_mean(tf.exp(-(y @ tf.transpose(y))))
-
-
 def _sizes_that_are_not_known(x: Any, kernel: Any, bias: Any, square: Any) -> Any:
     """The shape of what one lane has is read for all."""
     y = tf.nn.relu(x @ kernel + bias)
@@ -66,7 +58,7 @@ def _half_precision(x: Any, kernel: Any, bias: Any, square: Any) -> Any:
     return tf.reduce_mean(tf.cast(tf.nn.bias_add(y @ square, bias), tf.float32))
 
 
-LOSSES = [_own_batch_normalisation, _rows_of_others, _sizes_that_are_not_known, _half_precision]
+LOSSES = [_own_batch_normalisation, _sizes_that_are_not_known, _half_precision]
 
 
 def _step(loss_of: Callable[..., Any], weights: list[tf.Variable]) -> Callable[[Any], Any]:
@@ -95,7 +87,8 @@ def _operations_of_process(
         graphs = context.export_run_metadata().function_graphs
     finally:
         context.disable_run_metadata()
-    largest = max((g.post_optimization_graph.node for g in graphs), key=len)
+    steps = [g.post_optimization_graph.node for g in graphs]
+    largest = max((s for s in steps if any(n.op == "TntLaneInput" for n in s)), key=len)
     own = {"ConcatV2", "Const", "NoOp", "TntCombine", "TntFence", "_Arg"}  # where lanes meet
     return collections.Counter(node.op for node in largest if node.op not in own)
 
@@ -106,10 +99,12 @@ def test_each_lane_runs_the_same_operations_however_many_a_process_has(
     loss_of: Callable[..., Any], at_once: int
 ) -> None:
     of_one, of_two, of_four = (_operations_of_process(loss_of, n, at_once) for n in (1, 2, 4))
-    of_lane = of_two - of_one
-    assert of_lane
-    assert of_one + of_lane == of_two
-    assert functools.reduce(operator.add, [of_lane] * 3, of_one) == of_four
+    of_lane = {kind: of_two[kind] - of_one[kind] for kind in {*of_one, *of_two, *of_four}}
+    assert of_lane["_FusedMatMul"] + of_lane["MatMul"] > 0
+    assert all(number >= 0 for number in of_lane.values()), of_lane
+    assert {kind: of_one[kind] + 3 * number for kind, number in of_lane.items()} == {
+        kind: of_four[kind] for kind in of_lane
+    }
 
 
 def test_a_lane_begins_when_one_before_it_has_given_its_part() -> None:
@@ -119,16 +114,29 @@ def test_a_lane_begins_when_one_before_it_has_given_its_part() -> None:
     graph = build(traced, given, replicas, NUM_ROWS, lambda tensors: Fenced()).function.graph
     begins = [op for op in graph.get_operations() if op.type == "TntLaneInput"]
     of_lanes = [op for op in begins if op.inputs[0].op.type == "Placeholder"][:4]
-    waits = [[_given_before(before) for before in op.control_inputs] for op in of_lanes]
-    assert waits[0] == waits[1] == []
-    assert waits[2] == [{"0"}]
-    assert waits[3] == [{"1"}]
+    places = {op.inputs[0].op: lane for lane, op in enumerate(of_lanes)}
+    waits = [
+        {
+            places[source]
+            for end in op.control_inputs
+            for source in _sources(end)
+            if source in places
+        }
+        for op in of_lanes
+    ]
+    assert waits == [set(), set(), {0}, {1}]
 
 
-def _given_before(end: tf.Operation) -> set[str]:
-    """The lanes whose parts an operation waits for."""
-    read = [tensor.op.name for fence in end.control_inputs for tensor in fence.inputs]
-    return {re.findall(r"/replica_(\d+)", name)[-1] for name in read}
+def _sources(operation: tf.Operation) -> set[tf.Operation]:
+    """All operations that an operation waits for, however far."""
+    found: set[tf.Operation] = set()
+    todo = [operation]
+    while todo:
+        each = todo.pop()
+        if each not in found:
+            found.add(each)
+            todo += [*each.control_inputs, *(tensor.op for tensor in each.inputs)]
+    return found
 
 
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.int32, tf.uint32, tf.complex64])
