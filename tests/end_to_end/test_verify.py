@@ -22,9 +22,9 @@ def test_a_right_script_has_the_same_bits_on_one_two_and_four_ranks():
     ("habit", "cause"),
     [
         ("another order", "kernel"),
-        ("seed by rank", "train_for_verify.py:19 calls get_rank()"),
-        ("learning rate by ranks", "train_for_verify.py:24 calls get_size()"),
-        ("random map", "train_for_verify.py:23"),
+        ("seed by rank", "train_for_verify.py:25 calls get_rank()"),
+        ("learning rate by ranks", "train_for_verify.py:30 calls get_size()"),
+        ("random map", "train_for_verify.py:29"),
     ],
 )
 def test_what_depends_on_the_ranks_is_named(habit, cause):

@@ -19,7 +19,7 @@ from tnt_launch.planning.scheduler_job import in_scheduler_job, read_file
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import check_program, find_temporary_folder
 from tnt_launch.verify.causes import NO_HASHES
-from tnt_launch.verify.hash_file import read_hash_file
+from tnt_launch.verify.hash_file import Record, read_hash_file
 from tnt_launch.verify.judgement import judge_bits, judge_rounding
 from tnt_launch.verify.process import EndedBySignalError, run_launcher
 from tnt_launch.verify.report import (
@@ -108,6 +108,7 @@ def _run(run: Run, num_runs: int, folder: str, is_kept: bool) -> Done:
     record = read_hash_file(hashes) if exit_code == 0 else None
     if record is None or not record.steps:
         _tell_failure(run, exit_code, log, is_kept)
+        _tell_notes(read_hash_file(hashes))
         raise _FailedRunError(exit_code or 1)
     return Done(run, record, seconds)
 
@@ -124,6 +125,12 @@ def _tell_failure(run: Run, exit_code: int, log: str, is_kept: bool) -> None:
         say(f"run {run.number} failed with exit code {exit_code}: {error_line(lines)}{where}")
     else:
         say(f"run {run.number}: {NO_HASHES.text}{where}. {NO_HASHES.remedy}")
+
+
+def _tell_notes(record: Record | None) -> None:
+    """Say what may explain why a run has failed, such as code that looks at the rank."""
+    for note in record.notes if record is not None else ():
+        say(f"it may matter that {note.text}")
 
 
 def _show(done: Sequence[Done], options: VerifyOptions) -> int:
