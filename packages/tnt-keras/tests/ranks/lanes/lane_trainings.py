@@ -118,6 +118,21 @@ def global_batch_normalisation() -> Any:
 
 
 @training
+def lanes_of_single_rows() -> Any:
+    """Totals have the shapes of rows, so that TensorFlow would make one sum of several."""
+    inputs = keras.Input((4, 4, 3))
+    x = layers.Conv2D(8, 4)(inputs)
+    for _ in range(3):
+        y = layers.BatchNormalization(synchronized=True)(layers.Conv2D(8, 1)(x))
+        x = layers.ReLU()(x + layers.Conv2D(8, 1)(layers.ReLU()(y)))
+    model = tnt_keras.Model(keras.Model(inputs, layers.Dense(3)(layers.Flatten()(x))))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    x, y = _numbers(16, 4, 4, 3), _labels(16)
+    histories = [model.fit(x, y, batch_size=size, verbose=0).history for size in (4, 8, 4)]
+    return {"model": model, "histories": histories}
+
+
+@training
 def embedding_and_attention() -> Any:
     """Gradients of an embedding are sparse; short sequences are masked."""
     tokens = np.random.default_rng(2).integers(0, 20, (NUM_SAMPLES, 7)) * (np.arange(7) < 5)
