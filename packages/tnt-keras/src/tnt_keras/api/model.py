@@ -288,8 +288,11 @@ def _distribute(
     if not is_distributing(strategy):
         return model
     if isinstance(model, Model):
-        if options:
-            model._tnt_owner.options = dataclasses.replace(model._tnt_owner.options, **options)
+        if lanes is not None:
+            use_lanes(lanes)
+        if options or lanes is not None:
+            owner = model._tnt_owner
+            owner.options = dataclasses.replace(owner.options, **(options or {}))
             _forget_functions(model)
         return model
     framework.check_not_distributed_otherwise(model)

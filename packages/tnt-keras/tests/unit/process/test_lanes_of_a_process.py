@@ -104,6 +104,17 @@ def test_draws_of_each_rank_are_refused(process: Callable[..., None]) -> None:
         tnt_keras.Model(model, draws="local")
 
 
+def test_a_model_that_is_distributed_already_takes_lanes_or_refuses_them(
+    process: Callable[..., None],
+) -> None:
+    process()
+    model = tnt_keras.Model(keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]))
+    tnt_keras.Model(model, lanes=4)
+    assert lanes.given_lanes() == 4
+    with pytest.raises(ValueError, match="lanes=2, after 4"):
+        tnt_keras.Model(model, lanes=2)
+
+
 def test_what_a_model_is_given_without_a_seed_or_with_other_threads_is_told(
     process: Callable[..., None],
     caplog: pytest.LogCaptureFixture,
