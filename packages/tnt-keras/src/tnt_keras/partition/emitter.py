@@ -303,8 +303,9 @@ class Emitter:
 
     def for_lanes(self, shared: tf.Tensor) -> tf.Tensor:
         """Return what all replicas share for operations of lanes: one reader, however many."""
-        is_opaque = is_handle(shared.dtype) or shared.op.type == "Const"
-        if is_opaque or not self.sharding.replicas.are_lanes:
+        if not self.sharding.replicas.are_lanes:
+            return shared
+        if is_handle(shared.dtype) or shared.op.type == "Const":
             return shared
         key = shared.ref()
         if key not in self.read_by_lanes:
