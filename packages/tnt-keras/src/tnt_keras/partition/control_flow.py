@@ -238,6 +238,8 @@ def _of_replica(value: Value, num_rows: int) -> Value:
     # What depends on the rows of the batch does not follow from those of the replica.
     shape = local_shape(static(value.shape), value.placement, num_rows)
     placement = REPLICATED if isinstance(value.placement, Sharded | PerReplica) else value.placement
+    if isinstance(value.placement, Sharded):  # a constant holds the rows of all replicas
+        return Value(placement, shape, value.dtype, element=value.element)
     elements = static(value.elements)
     return Value(placement, shape, value.dtype, value.constant, elements, value.element)
 
