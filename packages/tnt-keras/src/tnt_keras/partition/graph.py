@@ -210,12 +210,14 @@ def _is_local_region(function: Any) -> bool:
 
 
 def _has_second_derivatives(graph: Any) -> bool:
-    """Return whether a graph takes derivatives of the gradients of local regions."""
+    """Return whether a graph, or what it calls, takes derivatives of gradients of local regions."""
     calls = (operation for operation in graph.get_operations() if operation.type in _CALLS)
-    functions = (called_function(graph, call.get_attr("f").name) for call in calls)
+    functions = [called_function(graph, call.get_attr("f").name) for call in calls]
     names = ("forward_function_name", "backward_function_name")
     return any(
-        _is_local_region(function) and all(function.definition.attr[name].s for name in names)
+        all(function.definition.attr[name].s for name in names)
+        if _is_local_region(function)
+        else _has_second_derivatives(function.graph)
         for function in functions
     )
 
