@@ -133,6 +133,8 @@ def _replacements(
     if model._tnt_owner.num_fits == 0:
         _warn_of_step_without_batch(model, given["x"], given["steps_per_epoch"])
     model._tnt_owner.num_fits += 1
+    if not model.run_eagerly:
+        build_optimizer(model)
     if backup is None and is_left_to_keras(training, validation):
         of_user = given["callbacks"]
         return {"callbacks": select_callbacks(of_user, training=True, after=leaving)}
@@ -141,8 +143,6 @@ def _replacements(
         training, shuffle=given["shuffle"], class_weight=given["class_weight"], seed=seed
     )
     test_input = None if validation.x is None else distribute_input(validation)
-    if not model.run_eagerly:
-        build_optimizer(model)
     prepare_steps(model)
     first = callbacks_for_data(
         model._tnt_owner.data_check, training=train_input, testing=test_input
