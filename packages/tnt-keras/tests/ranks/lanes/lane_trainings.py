@@ -335,6 +335,54 @@ def generative_adversarial_networks() -> Any:
 
 
 @training
+def a_critic_with_a_gradient_penalty() -> Any:
+    """Derivatives of a gradient, of a persistent tape, through batch normalisation."""
+    critic = tnt_keras.Sequential(
+        [keras.Input((6,)), layers.Dense(5, "tanh"), layers.BatchNormalization(), layers.Dense(1)]
+    )
+    optimizer = keras.optimizers.Adam(0.01)
+
+    @tnt_keras.function
+    def train_step(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            with tf.GradientTape() as inner:
+                inner.watch(x)
+                score = critic(x, training=True)
+                total = tf.reduce_sum(score)
+            norms = tf.sqrt(tf.reduce_sum(inner.gradient(total, x) ** 2, 1) + 1e-8)
+            loss = tf.reduce_mean(score) + tf.reduce_mean((norms - 1.0) ** 2)
+        weights = critic.trainable_variables
+        optimizer.apply(tape.gradient(loss, weights), weights)
+        return loss
+
+    data = tf.data.Dataset.from_tensor_slices(_numbers(NUM_SAMPLES, 6)).batch(BATCH_SIZE)
+    losses = [train_step(batch) for batch in tnt_keras.data.distribute(data)]
+    variables = [np.asarray(v) for v in (*critic.variables, *optimizer.variables)]
+    return {"losses": losses, "variables": variables}
+
+
+@training
+def batch_normalisation_under_a_persistent_tape() -> Any:
+    """Derivatives that are zero are constants of the whole batch."""
+    model = tnt_keras.Sequential(
+        [keras.Input((6,)), layers.Dense(8), layers.BatchNormalization(), layers.Dense(6)]
+    )
+    optimizer = keras.optimizers.SGD(0.1)
+
+    @tnt_keras.function
+    def train_step(x: Any) -> Any:
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean((model(x, training=True) - x) ** 2)
+        weights = model.trainable_variables
+        optimizer.apply(tape.gradient(loss, weights), weights)
+        return loss
+
+    data = tf.data.Dataset.from_tensor_slices(_numbers(NUM_SAMPLES, 6)).batch(BATCH_SIZE)
+    losses = [train_step(batch) for batch in tnt_keras.data.distribute(data)]
+    return {"losses": losses, "variables": [np.asarray(v) for v in model.variables]}
+
+
+@training
 def a_loop_of_ones_own() -> Any:
     """A step of the user's own, on the parts of a dataset and on whole batches."""
     model = keras.Sequential([keras.Input((6,)), layers.Dense(8, "relu"), layers.Dense(3)])
