@@ -96,7 +96,8 @@ def use_lanes(lanes: Any) -> None:
     if before not in (None, lanes):
         raise ValueError(
             f"All models and functions of a process have one number of lanes. Received: "
-            f"lanes={lanes}, after {before} from --lanes, TNT_LANES or another model."
+            f"lanes={lanes}, after {before} from --lanes, TNT_LANES or another model. Give one "
+            f"number everywhere, or give it once, with --lanes."
         )
     if before is None and _is_in_use and lanes != get_size():
         raise RuntimeError(

@@ -53,8 +53,15 @@ class StepHashes:
     """The file of one run, on the master rank."""
 
     def __init__(self, path: str) -> None:
-        self._of_former_starts = _numbers_in(path) if is_restarted() else {}
-        self._file: TextIO = open(path, "a" if is_restarted() else "w", encoding="utf-8")  # noqa: SIM115
+        try:
+            self._of_former_starts = _numbers_in(path) if is_restarted() else {}
+            self._file: TextIO = open(path, "a" if is_restarted() else "w", encoding="utf-8")  # noqa: SIM115
+        except OSError as error:
+            raise type(error)(
+                error.errno,
+                f"TNT_STEP_HASHES={path!r} cannot be written: {error.strerror}. Name a file in a "
+                f"folder that exists and that rank 0 may write to, or unset it.",
+            ) from None
         self._known: dict[str, str] = {}  # the hashes that were written last
         self._variables: dict[str, Any] = {}
         self._notes: set[str] = set()

@@ -74,3 +74,11 @@ def test_a_restart_goes_on_with_the_number_of_its_first_step(
     again.record("test_step", "model", {"loss": 1.0}, variables)
     numbers = [json.loads(line).get("number") for line in path.read_text().splitlines()[-2:]]
     assert numbers == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["", "missing/hashes"], ids=["a folder", "a missing folder"])
+def test_a_file_that_cannot_be_written_is_refused_by_the_name_of_the_variable(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(OSError, match=r"TNT_STEP_HASHES=.*cannot be written.*Name a file"):
+        StepHashes(str(tmp_path / name))

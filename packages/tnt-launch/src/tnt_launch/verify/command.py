@@ -87,7 +87,10 @@ def _folder_of(options: VerifyOptions) -> Iterator[str]:
     try:
         os.makedirs(folder, exist_ok=True)
     except OSError as error:
-        raise LaunchError(f"--keep {folder!r} cannot be made: {error.strerror}.") from None
+        raise LaunchError(
+            f"--keep {folder!r} cannot be made: {error.strerror}. Give a folder, which may be new, "
+            f"where you may write."
+        ) from None
     yield folder
 
 
