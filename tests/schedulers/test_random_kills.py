@@ -5,6 +5,7 @@ import random
 import signal
 import time
 
+import psutil
 from cases import cases
 from cluster_hosts import wait_until
 from fitted_lines import OPTIONS, SCRIPT, assert_trained
@@ -43,8 +44,10 @@ def test_a_job_survives_the_death_of_any_of_its_processes_or_nodes(slurm, tmp_pa
         slurm.start_node(NODE)
     else:
         found = processes(slurm, victim)
-        # The launcher keeps a child, without which a job goes on.
-        os.kill(found[0] if victim == LAUNCHER else chance.choice(found), signal.SIGKILL)
+        if victim == LAUNCHER:
+            # A launcher keeps a child, without which a job goes on.
+            found = [pid for pid in found if psutil.Process(pid).ppid() not in found]
+        os.kill(chance.choice(found), signal.SIGKILL)
     # A node that is back in time is used by the launcher's restart in place.
     is_requeued = victim == NODE and job.wait_for("PENDING", "COMPLETED") == "PENDING"
     if victim == LAUNCHER or is_requeued:
