@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.addresses import OwnAddress, address_on, own_addresses
-from tnt_launch.planning.devices import Cpu, find_gpus, num_usable_cores, stated_gpus, usable_cpus
+from tnt_launch.planning.cpus import Cpu, num_usable_cores, usable_cpus
+from tnt_launch.planning.gpu_drivers import Gpu
 from tnt_launch.planning.settings import Settings
 from tnt_launch.planning.spec import find_temporary_folder, working_folder
 from tnt_launch.planning.variables import GPUS_PER_NODE
+from tnt_launch.planning.visible_gpus import FoundGpus, find_gpus
 
 LOOPBACK = "127.0.0.1"
 
@@ -23,8 +25,7 @@ class HostFacts:
 
     host: str
     num_cores: int  # CPUs that this process may keep busy, at least 1
-    # that a process started here would see, as CUDA_VISIBLE_DEVICES names them
-    gpus: tuple[str, ...] = ()
+    gpus: tuple[Gpu, ...] = ()  # that a process started here would see
     cpus: tuple[Cpu, ...] = ()  # that this process may use; empty if nothing is known of them
     has_numactl: bool = False
     working_directory: str = "/"
@@ -34,11 +35,13 @@ class HostFacts:
     reached_at: str = ""  # the address at which the launcher has reached it
     reached_from: str = ""  # that from which the launcher has reached it
     address: str = LOOPBACK  # at which other hosts reach it, once it is chosen
+    gpu_list: str = ""  # what has chosen the GPUs, as NAME=VALUE; empty if nothing has
+    gpu_remark: str = ""  # what is wrong with that list; empty if nothing
 
     def __post_init__(self) -> None:
         # JSON knows lists only.
         interpreter = None if self.interpreter is None else tuple(self.interpreter)
-        object.__setattr__(self, "gpus", tuple(self.gpus))
+        object.__setattr__(self, "gpus", tuple(Gpu(*gpu) for gpu in self.gpus))
         object.__setattr__(self, "cpus", tuple(Cpu(*cpu) for cpu in self.cpus))
         object.__setattr__(self, "interpreter", interpreter)
         object.__setattr__(self, "addresses", tuple(OwnAddress(*own) for own in self.addresses))
@@ -48,18 +51,18 @@ def inspect_host(settings: Settings, environment: Mapping[str, str], allow_gpus:
     """Look at this host, GPUs only where allowed; may start `nvidia-smi`. Local."""
     stated = settings.get(GPUS_PER_NODE)
     seen = {**environment, **settings.exports}
-    gpus: tuple[str, ...] = ()
-    if allow_gpus:
-        gpus = find_gpus(seen) if stated is None else stated_gpus(stated, seen)
+    found = find_gpus(seen, stated) if allow_gpus else FoundGpus(())
     cpus = usable_cpus()
     return HostFacts(
         os.uname().nodename,
         num_usable_cores(len(cpus)),
-        gpus,
+        found.gpus,
         cpus,
         shutil.which("numactl") is not None,
         working_folder(),
         find_temporary_folder(),
+        gpu_list=found.listed,
+        gpu_remark=found.remark,
     )
 
 

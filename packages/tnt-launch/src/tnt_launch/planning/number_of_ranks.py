@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.numbers import listed
+from tnt_launch.numbers import counted, listed
 from tnt_launch.planning.hosts import MAX_RANKS_PER_NODE, HostSlots
 
 
@@ -20,8 +20,10 @@ class JobRanks:
     notes: tuple[str, ...] = ()
 
 
-def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> JobRanks:
-    """Decide how many ranks run on a host. Pure.
+def choose_ranks(
+    allow_gpus: bool, asked: int | None, num_gpus: int, gpu_list: str = ""
+) -> JobRanks:
+    """Decide how many ranks run on a host; a list, as NAME=VALUE, may have left out GPUs. Pure.
 
     | GPUs allowed | ranks asked for | GPUs   | ranks per host | device |
     |--------------|-----------------|--------|----------------|--------|
@@ -38,15 +40,21 @@ def choose_ranks(allow_gpus: bool, asked: int | None, num_gpus: int) -> JobRanks
     if num_gpus == 0:
         per_node = asked or 1
         where = "one rank runs on the CPU" if per_node == 1 else f"{per_node} ranks run on CPUs"
-        return JobRanks((per_node,), False, notes=(f"no GPU found: {where}",))
+        why = f" by {gpu_list}" if gpu_list else ""
+        return JobRanks((per_node,), False, notes=(f"no GPU found{why}: {where}",))
     per_node = num_gpus if asked is None else asked
     if per_node > MAX_RANKS_PER_NODE:
         raise LaunchError(f"{num_gpus} GPUs found: give -n N with N <= {MAX_RANKS_PER_NODE}.")
     if num_gpus >= per_node:
         return JobRanks((per_node,), True)
+    found = f"only {counted(num_gpus, 'GPU')} found"
+    how_to_get = ""
+    if gpu_list:
+        found += f" by {gpu_list}"
+        how_to_get = f"Give -n {num_gpus}, or list a GPU for each rank. "
     warning = (
-        f"only {num_gpus} GPU{'s' * (num_gpus > 1)} found for {per_node} ranks: all ranks "
-        f"run on CPUs. Give --no-gpu if this is what you want. [fewer-gpus]"
+        f"{found} for {per_node} ranks: all ranks run on CPUs. {how_to_get}Give --no-gpu if this "
+        "is what you want. [fewer-gpus]"
     )
     return JobRanks((per_node,), False, (warning,))
 

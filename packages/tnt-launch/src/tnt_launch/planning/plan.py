@@ -38,6 +38,7 @@ from tnt_launch.planning.variables import (
     OUTPUT_ON_ALL_DEVICES,
     SUM_TREE,
 )
+from tnt_launch.planning.visible_gpus import FoundGpus, warnings_of_gpus
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,12 @@ class RankPlan:
     environment: Mapping[str, str]  # set on top of that of the process that starts the rank
     cpus: tuple[int, ...] = ()  # those that the rank is kept on, ascending; empty for all
     place: str = ""  # what it is kept on, in words
+    gpu: str = ""  # which one it gets and where that is, in words; empty for none
 
     def binding(self) -> str:
         """Say in one line where the rank is kept, with how many threads, on which GPU."""
         threads = self.environment.get(NUM_THREADS.name, "TensorFlow's number of")
-        gpu = self.environment.get("CUDA_VISIBLE_DEVICES", "-1")
-        device = "no GPU" if gpu == "-1" else f"GPU {gpu}"
+        device = self.gpu or "no GPU"
         noun = "thread" if threads == "1" else "threads"
         lanes = self._lanes()
         return f"rank {self.rank} on {self.host}: {self.place}, {lanes}{threads} {noun}, {device}"
@@ -167,6 +168,7 @@ def make_plan(
             *settings.warnings,
             *ranks.warnings,
             *(binding.warning for binding in bindings if binding.warning),
+            *_warnings_of_gpus(hosts, ranks),
             *filter(None, [warning_of_unequal_hosts(settings, hosts)]),
         ),
         notes=ranks.notes,
@@ -200,7 +202,15 @@ def choose_job_ranks(spec: LaunchSpec, hosts: Sequence[HostFacts]) -> JobRanks:
     num_gpus = [len(host.gpus) for host in hosts]
     if spec.hosts:
         return ranks_of_hosts(spec.hosts, spec.allow_gpus, spec.ranks_per_node, num_gpus)
-    return choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0])
+    return choose_ranks(spec.allow_gpus, spec.ranks_per_node, num_gpus[0], hosts[0].gpu_list)
+
+
+def _warnings_of_gpus(hosts: Sequence[HostFacts], ranks: JobRanks) -> list[str]:
+    warnings = []
+    for host, count in zip(hosts, ranks.per_host, strict=True):
+        found = FoundGpus(host.gpus, host.gpu_list, host.gpu_remark)
+        warnings += warnings_of_gpus(host.host, found, count if ranks.uses_gpus else 0)
+    return warnings
 
 
 def _check_sum_tree(settings: Settings, size: int) -> None:
@@ -219,6 +229,7 @@ def _plan_host(
     interpreter = job.spec.interpreter if host.interpreter is None else host.interpreter
     file = plan_machine_file(host.temporary_directory, job.job_id, node_rank, job.machines)
     lanes = job.settings.get(LANES)
+    gpus = host.gpus[:local_size] if job.uses_gpus else ()
     ranks = []
     for local_rank, bound in enumerate(binding.ranks):
         rank = first_rank + local_rank
@@ -234,7 +245,7 @@ def _plan_host(
         variables = rank_environment(
             place,
             job.job_id,
-            host.gpus[:local_size] if job.uses_gpus else (),
+            tuple(gpu.name for gpu in gpus),
             bound.threads if lanes is None else job.lane_threads,
             job.settings,
             job.environment,
@@ -245,7 +256,8 @@ def _plan_host(
             else LanesOfRank(lanes // job.size, bound.threads or host.num_cores),
         )
         argv = (*bound.prefix, *interpreter, *job.spec.program)
-        ranks.append(RankPlan(rank, host.host, argv, variables, bound.cpus, bound.place))
+        gpu = gpus[local_rank].words() if gpus else ""
+        ranks.append(RankPlan(rank, host.host, argv, variables, bound.cpus, bound.place, gpu))
     return HostPlan(host.host, host.working_directory, tuple(ranks), file, node_rank)
 
 

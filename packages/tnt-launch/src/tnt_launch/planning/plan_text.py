@@ -26,7 +26,8 @@ def render_plan(plan: LaunchPlan) -> str:
             lines.append("# machine file of GPI-2, removed when the job has ended")
             lines.append(f"printf '%s\\n' {machines} > {shlex.quote(host.machine_file.path)}")
         for rank in host.ranks:
-            lines.append(f"# rank {rank.rank} on {rank.host}")
+            kept = f": {rank.place}, {rank.gpu}" if rank.gpu else ""
+            lines.append(f"# rank {rank.rank} on {rank.host}{kept}")
             lines.append(render_rank(host, rank))
     return "\n".join(lines) + "\n"
 

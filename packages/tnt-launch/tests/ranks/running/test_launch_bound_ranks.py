@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from launched import environment, listen_to_signals
 
-from tnt_launch.planning.devices import usable_cpus
+from tnt_launch.planning.cpus import usable_cpus
 
 CPUS = usable_cpus()
 LAST_CPU = CPUS[-1].number

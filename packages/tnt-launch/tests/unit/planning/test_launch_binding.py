@@ -3,10 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_up_host import MadeUpHost
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.planning.binding import bind
-from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.cpus import Cpu, describe_cpus
+from tnt_launch.planning.gpu_drivers import Gpu, nvidia_gpus
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.spec import LaunchSpec
 
@@ -107,7 +109,7 @@ def test_a_socket_may_have_several_nodes():
         (host(), 1, False, False),  # it would lose half of the cores
         (host(), 3, False, False),
         (host(nodes=1), 2, False, False),
-        (host(), 2, True, False),
+        (host(gpus=(Gpu("0"), Gpu("1"))), 2, True, False),  # where they are is not known
         (HostFacts("alpha", 8), 2, False, False),
         (HostFacts("alpha", 8, cpus=host().cpus), 2, False, False),  # a quota
         (HostFacts("alpha", 15, cpus=host().cpus[:15]), 2, False, True),  # all cores are there
@@ -191,3 +193,143 @@ def test_more_ranks_than_nodes_cannot_be_pinned_and_fewer_give_a_warning(option)
 def test_a_missing_numactl_is_named():
     with pytest.raises(LaunchError, match="the program numactl, which alpha does not have"):
         bound(host(), 2, pin_to_socket=True)
+
+
+@pytest.fixture
+def made_up(tmp_path, monkeypatch):
+    """A host of made-up files, without nvidia-smi; `facts` are what the launcher sees of it."""
+    monkeypatch.setenv("PATH", "")
+    return MadeUpHost(tmp_path)
+
+
+def facts(made_up, allowed, num_cores=None):
+    cpus = describe_cpus(set(allowed), made_up.root / "sys/devices/system")
+    gpus = tuple(one.gpu for one in nvidia_gpus(made_up.root))
+    return HostFacts("alpha", num_cores or len(cpus), gpus, cpus)
+
+
+def add_gpus(made_up, nodes):
+    for number, node in enumerate(nodes):
+        made_up.add_nvidia_gpu(f"0000:{number:02x}:00.0", node, f"GPU-{number}")
+
+
+def two_sockets(made_up):
+    """Two sockets of 16 cores with two threads each, and four GPUs near each."""
+    made_up.add_nodes("0-15,32-47", "16-31,48-63")
+    made_up.add_cores(32, threads=2, cores_of_package=16)
+    add_gpus(made_up, [0, 0, 0, 0, 1, 1, 1, 1])
+
+
+def cpus_between(*ranges):
+    return tuple(number for first, last in ranges for number in range(first, last + 1))
+
+
+def test_ranks_are_kept_on_the_node_of_their_gpu_and_share_its_cores(made_up):
+    two_sockets(made_up)
+    found = bound(facts(made_up, range(64)), 8, uses_gpus=True)
+    first, second = cpus_between((0, 15), (32, 47)), cpus_between((16, 31), (48, 63))
+    assert [rank.cpus for rank in found.ranks] == [first] * 4 + [second] * 4
+    assert {rank.threads for rank in found.ranks} == {16 // 4}
+    assert found.ranks[7].place == "cpus 16-31,48-63 (NUMA node 1)"
+    fewer = bound(facts(made_up, range(64)), 2, uses_gpus=True)
+    assert [rank.cpus for rank in fewer.ranks] == [first] * 2
+    assert {rank.threads for rank in fewer.ranks} == {16 // 2}
+
+
+@pytest.mark.parametrize(
+    ("bind_to", "size", "last"),
+    [
+        ("core", 8, [(28, 31), (60, 63)]),
+        ("core", 4, [(12, 15), (44, 47)]),  # all four are near the first node
+        ("core", 5, [(16, 31), (48, 63)]),
+        ("numa", 8, [(16, 31), (48, 63)]),
+        ("socket", 8, [(16, 31), (48, 63)]),
+        ("none", 8, []),
+    ],
+)
+def test_words_of_bind_to_mean_cores_near_the_gpu(made_up, bind_to, size, last):
+    two_sockets(made_up)
+    sets = sets_of(facts(made_up, range(64)), size, uses_gpus=True, bind_to=bind_to)
+    assert sets[-1] == cpus_between(*last)
+    if bind_to == "core":
+        used = [number for cpus in sets for number in cpus]
+        assert len(used) == len(set(used)) == (64 if size > 4 else 32)
+
+
+def test_gpus_in_any_order_get_the_cores_that_are_near_them(made_up):
+    made_up.add_nodes(*(f"{4 * node}-{4 * node + 3}" for node in range(8)))
+    made_up.add_cores(32, cores_of_package=16)
+    add_gpus(made_up, [3, 1, 0, 2, 7, 5, 4, 6])
+    found = facts(made_up, range(32))
+    assert sets_of(found, 8, uses_gpus=True) == [
+        cpus_between((4 * node, 4 * node + 3)) for node in (3, 1, 0, 2, 7, 5, 4, 6)
+    ]
+    assert threads_of(found, 8, uses_gpus=True) == [4] * 8
+    sockets = sets_of(found, 8, uses_gpus=True, bind_to="socket")
+    assert sockets == [cpus_between((0, 15))] * 4 + [cpus_between((16, 31))] * 4
+
+
+@pytest.mark.parametrize(
+    ("nodes", "size", "is_bound"),
+    [
+        ([3, 3, 1, 1, 7, 7, 5, 5], 8, True),  # 2 of 4 cores for each: just half
+        ([0] * 8, 8, False),
+        ([0], 1, False),  # 4 of 32
+        ([0, 4], 2, False),
+    ],
+)
+def test_ranks_that_would_lose_most_of_their_cores_are_not_bound(made_up, nodes, size, is_bound):
+    made_up.add_nodes(*(f"{4 * node}-{4 * node + 3}" for node in range(8)))
+    made_up.add_cores(32)
+    add_gpus(made_up, nodes)
+    (first, *_) = bound(facts(made_up, range(32)), size, uses_gpus=True).ranks
+    assert (first.cpus != ()) == is_bound
+    if not is_bound:
+        assert first.place == (
+            "not bound (fewer than half of a rank's share of the cores are near its GPU)"
+        )
+
+
+def test_where_a_gpu_has_no_known_node_nothing_is_bound_and_it_is_told(made_up):
+    made_up.add_nodes("0-3", "4-7")
+    made_up.add_cores(8, cores_of_package=4)
+    add_gpus(made_up, [0, -1])
+    found = facts(made_up, range(8))
+    assert [rank.place for rank in bound(found, 2, uses_gpus=True).ranks] == [
+        "not bound (it is not known which NUMA node is near GPU 1 (0000:01:00.0))"
+    ] * 2
+    assert threads_of(found, 2, uses_gpus=True) == [4, 4]
+    assert sets_of(found, 1, uses_gpus=True) == [(0, 1, 2, 3)]  # of its GPU it is known
+    # As ranks without GPUs.
+    assert sets_of(found, 2, uses_gpus=True, bind_to="numa") == [(0, 1, 2, 3), (4, 5, 6, 7)]
+
+
+def test_a_container_with_fewer_cores_than_the_node_gives_those_that_it_has(made_up):
+    made_up.add_nodes("0-15", "16-31")
+    made_up.add_cores(32, cores_of_package=16)
+    add_gpus(made_up, [0, 1])
+    found = facts(made_up, [2, 3, 4, 5, 20, 21, 22])
+    assert sets_of(found, 2, uses_gpus=True) == [(2, 3, 4, 5), (20, 21, 22)]
+    assert threads_of(found, 2, uses_gpus=True) == [3, 3]  # every rank has the same work
+    (first, *_) = bound(facts(made_up, range(16)), 2, uses_gpus=True).ranks
+    assert (first.cpus, first.place) == ((), "not bound")  # one node
+    (first, *_) = bound(facts(made_up, [0, 1, 18], num_cores=2), 2, uses_gpus=True).ranks
+    assert (first.cpus, first.place) == ((), "not bound")  # a quota
+
+
+def test_cores_that_are_all_far_from_a_gpu_are_told(made_up):
+    made_up.add_nodes("0-3", "4-7", "8-11")
+    made_up.add_cores(12)
+    add_gpus(made_up, [0, 2])
+    (first, *_) = bound(facts(made_up, range(8)), 2, uses_gpus=True).ranks
+    assert first.place == "not bound (no CPU near GPU 1 (0000:01:00.0, NUMA node 2) may be used)"
+
+
+def test_more_ranks_than_cores_near_their_gpus_cannot_have_their_own(made_up):
+    made_up.add_nodes("0-1", "2-7")
+    made_up.add_cores(8)
+    add_gpus(made_up, [0, 0, 0, 1])
+    with pytest.raises(LaunchError, match="2 on NUMA node 0, which is near the GPUs of 3 ranks"):
+        bound(facts(made_up, range(8)), 4, uses_gpus=True, bind_to="core")
+    sets = sets_of(facts(made_up, range(8)), 2, uses_gpus=True, bind_to="core")
+    assert sets == [(0,), (1,)]

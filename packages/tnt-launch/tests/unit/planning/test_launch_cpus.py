@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tnt_launch.numbers import format_ranges
-from tnt_launch.planning import devices as cpus
-from tnt_launch.planning.devices import Cpu, describe_cpus, parse_cpu_list
+from tnt_launch.planning import cpus
+from tnt_launch.planning.cpus import Cpu, describe_cpus, parse_cpu_list
 
 
 def put_cpu(root, number, siblings, package="0\n"):

@@ -8,8 +8,10 @@ import pytest
 
 from tnt_launch.planning import host_facts as hardware
 from tnt_launch.planning.addresses import OwnAddress
-from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.cpus import Cpu
+from tnt_launch.planning.gpu_drivers import Gpu
 from tnt_launch.planning.settings import Settings
+from tnt_launch.planning.visible_gpus import FoundGpus
 
 
 def test_this_host_has_a_name_and_the_cpus_of_the_affinity():
@@ -20,25 +22,37 @@ def test_this_host_has_a_name_and_the_cpus_of_the_affinity():
 
 
 def test_gpus_are_not_looked_for_if_nobody_asks(monkeypatch):
-    monkeypatch.setattr(hardware, "find_gpus", lambda seen: pytest.fail("looked"))
+    monkeypatch.setattr(hardware, "find_gpus", lambda seen, stated: pytest.fail("looked"))
     assert hardware.inspect_host(Settings({}, {}), {}, allow_gpus=False).gpus == ()
-    stated = Settings({"TNT_GPUS_PER_NODE": 2}, {"CUDA_VISIBLE_DEVICES": "5,6"})
-    listed = {"CUDA_VISIBLE_DEVICES": "2"}
-    assert hardware.inspect_host(stated, listed, allow_gpus=True).gpus == ("5", "6")
-    assert hardware.inspect_host(stated, listed, allow_gpus=False).gpus == ()
+    stated = Settings({"TNT_GPUS_PER_NODE": 2}, {})
+    assert hardware.inspect_host(stated, {}, allow_gpus=False).gpus == ()
 
 
-def test_lists_of_exports_win_where_gpus_are_looked_for(monkeypatch):
-    monkeypatch.setattr(hardware, "find_gpus", lambda seen: (seen["CUDA_VISIBLE_DEVICES"],))
-    exports = Settings({}, {"CUDA_VISIBLE_DEVICES": "3"})
+def test_a_stated_number_and_lists_of_exports_win_where_gpus_are_looked_for(monkeypatch):
+    asked = []
+
+    def find_gpus(seen, stated):
+        asked.append((seen["CUDA_VISIBLE_DEVICES"], stated))
+        return FoundGpus((Gpu("3"),), "NAME=3", "odd")
+
+    monkeypatch.setattr(hardware, "find_gpus", find_gpus)
+    exports = Settings({"TNT_GPUS_PER_NODE": 2}, {"CUDA_VISIBLE_DEVICES": "3"})
     listed = {"CUDA_VISIBLE_DEVICES": "2"}
-    assert hardware.inspect_host(exports, listed, allow_gpus=True).gpus == ("3",)
+    found = hardware.inspect_host(exports, listed, allow_gpus=True)
+    assert asked == [("3", 2)]
+    assert (found.gpus, found.gpu_list, found.gpu_remark) == ((Gpu("3"),), "NAME=3", "odd")
 
 
 def test_hardware_survives_json():
     cpus = (Cpu(0, 0, 0, 0), Cpu(1, 0, 0, 1))
     own = (OwnAddress("eth0", "10.0.0.1"),)
     described = hardware.HostFacts(
-        "a", 2, ("0", "GPU-1"), cpus, has_numactl=True, addresses=own, interpreter=("python",)
+        "a",
+        2,
+        (Gpu("0", "GPU-1", "A", "0000:3b:00.0", 1), Gpu("GPU-1")),
+        cpus,
+        has_numactl=True,
+        addresses=own,
+        interpreter=("python",),
     )
     assert hardware.HostFacts(**json.loads(json.dumps(asdict(described)))) == described

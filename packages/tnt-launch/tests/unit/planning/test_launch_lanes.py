@@ -4,7 +4,7 @@ import pytest
 
 from tnt_launch.errors import LaunchError
 from tnt_launch.hosts.launch import with_fewer_hosts
-from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.cpus import Cpu
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.hosts import HostSlots
 from tnt_launch.planning.lanes import hosts_that_fit, valid_sizes

@@ -3,9 +3,11 @@
 import pytest
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.planning.devices import Cpu
+from tnt_launch.planning.cpus import Cpu
+from tnt_launch.planning.gpu_drivers import Gpu
 from tnt_launch.planning.host_facts import HostFacts
 from tnt_launch.planning.plan import make_job_id, make_plan
+from tnt_launch.planning.plan_text import render_plan
 from tnt_launch.planning.settings import read_settings
 from tnt_launch.planning.spec import LaunchSpec
 from tnt_launch.planning.variables import ALL_NAMES
@@ -13,13 +15,15 @@ from tnt_launch.planning.variables import ALL_NAMES
 JOB = "0123456789abcdef"
 
 
-def plan_of(*, environment=None, cores=8, gpus=0, cpus=(), program=("a.py", "x y"), **options):
+def plan_of(
+    *, environment=None, cores=8, gpus=0, cpus=(), program=("a.py", "x y"), seen=None, **options
+):
     settings = {name: value for name, value in options.items() if name.startswith("TNT_")}
     given = {name: value for name, value in options.items() if name not in settings}
     spec = LaunchSpec(program=program, settings=settings, **given)
     environment = environment or {}
-    names = tuple(str(index) for index in range(gpus))
-    host = HostFacts("alpha", cores, names, cpus, True, "/work dir")
+    found = tuple(Gpu(str(index)) for index in range(gpus))
+    host = HostFacts("alpha", cores, found, cpus, True, "/work dir", **(seen or {}))
     return make_plan(spec, read_settings(spec, environment), [host], environment, JOB)
 
 
@@ -185,6 +189,27 @@ def test_a_warning_of_the_table_is_part_of_the_plan():
     assert len(plan_of(gpus=1, ranks_per_node=2).warnings) == 1
 
 
+def test_a_list_that_leaves_too_few_gpus_is_named_with_what_is_odd_about_it():
+    seen = {"gpu_list": "CUDA_VISIBLE_DEVICES=0,9", "gpu_remark": "9 is no GPU. [unknown-gpu]"}
+    fewer, odd = plan_of(gpus=1, ranks_per_node=2, seen=seen).warnings
+    assert fewer == (
+        "only 1 GPU found by CUDA_VISIBLE_DEVICES=0,9 for 2 ranks: all ranks run on CPUs. Give "
+        "-n 1, or list a GPU for each rank. Give --no-gpu if this is what you want. [fewer-gpus]"
+    )
+    assert odd == "alpha: 9 is no GPU. [unknown-gpu]"
+    hidden = plan_of(ranks_per_node=2, seen={"gpu_list": "CUDA_VISIBLE_DEVICES=-1"})
+    assert hidden.notes == ("no GPU found by CUDA_VISIBLE_DEVICES=-1: 2 ranks run on CPUs",)
+
+
+def test_ranks_that_share_a_gpu_are_a_warning_of_the_plan():
+    twice = HostFacts("alpha", 8, (Gpu("0"), Gpu("0")), gpu_list="CUDA_VISIBLE_DEVICES=0,0")
+    spec = LaunchSpec(program=("a.py",))
+    plan = make_plan(spec, read_settings(spec, {}), [twice], {}, JOB)
+    assert [rank.environment["CUDA_VISIBLE_DEVICES"] for rank in plan.ranks] == ["0", "0"]
+    (warning,) = plan.warnings
+    assert warning.startswith("alpha: CUDA_VISIBLE_DEVICES=0,0 names GPU 0 for 2 ranks")
+
+
 def test_the_summary_states_ranks_host_device_and_threads():
     assert plan_of(ranks_per_node=2).summary() == (
         "2 ranks on alpha, device CPU, threads per rank: 4"
@@ -313,5 +338,14 @@ def test_a_line_tells_where_a_rank_is_kept():
     assert bound.ranks[1].binding() == ("rank 1 on alpha: cpus 4-7 (NUMA node 1), 4 threads, GPU 1")
     alone = plan_of(ranks_per_node=1, cpus=TWO_NODES[:1], bind_to="core").ranks[0].binding()
     assert alone == "rank 0 on alpha: cpus 0 (NUMA node 0), 1 thread, no GPU"
+    near = HostFacts("alpha", 8, (Gpu("2", pci="0000:af:00.0", node=1),), TWO_NODES)
+    spec = LaunchSpec(program=("a.py",))
+    plan = make_plan(spec, read_settings(spec, {}), [near], {}, JOB)
+    assert plan.ranks[0].binding() == (
+        "rank 0 on alpha: cpus 4-7 (NUMA node 1), 4 threads, GPU 2 (0000:af:00.0, NUMA node 1)"
+    )
+    assert "# rank 0 on alpha: cpus 4-7 (NUMA node 1), GPU 2 (0000:af:00.0, NUMA node 1)\n" in (
+        render_plan(plan)
+    )
     free = plan_of(ranks_per_node=1).ranks[0].binding()
     assert free == "rank 0 on alpha: not bound, TensorFlow's number of threads, no GPU"
