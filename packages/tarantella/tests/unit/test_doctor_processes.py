@@ -4,9 +4,12 @@ import json
 import os
 import sys
 import time
+from importlib import metadata
 
 import pytest
 
+import tnt_comm
+from tarantella.doctor import device_check
 from tarantella.doctor.child import run_check
 from tarantella.doctor.links import pairs_of
 from tarantella.doctor.machine import (
@@ -17,6 +20,8 @@ from tarantella.doctor.machine import (
 )
 from tarantella.doctor.software import tell_packages, tell_python
 from tarantella.doctor.tell import attempt, tell
+from tnt_launch.planning.gpu_drivers import Gpu
+from tnt_launch.planning.visible_gpus import FoundGpus
 
 
 @pytest.fixture
@@ -110,9 +115,37 @@ def test_the_machine_is_told(told):
     facts = {line["about"]: line["values"] for line in told()}
     assert 1 <= facts["cores"]["usable"] <= facts["cores"]["cpus"]
     assert isinstance(facts["gpus"]["gpus"], list)
+    assert isinstance(facts["gpus"]["driver"], str)
+    assert facts["gpus"]["remark"] == ""
     assert 0 < facts["shared_memory"]["free"] <= facts["shared_memory"]["total"]
     assert set(facts["limits"]) == {"is_root", "open_files", "processes", "locked_memory"}
     assert ["lo", "127.0.0.1"] in facts["networks"]["addresses"]
+
+
+def test_gpus_are_told_with_their_places(told, monkeypatch):
+    found = FoundGpus((Gpu("1", "GPU-a", "A", "0000:3b:00.0", 0),), "NAME=1,9", "9 is no GPU")
+    monkeypatch.setattr("tnt_launch.planning.host_facts.find_gpus", lambda seen, stated: found)
+    monkeypatch.setattr("tarantella.doctor.machine.driver_version", lambda: "NVIDIA 580.65.06")
+    tell_hardware()
+    _, line = told()
+    assert line["values"] == {
+        "gpus": [
+            {"name": "1", "uuid": "GPU-a", "model": "A", "pci": "0000:3b:00.0", "node": 0},
+        ],
+        "driver": "NVIDIA 580.65.06",
+        "remark": "9 is no GPU",
+    }
+
+
+def test_what_tnt_comm_knows_of_gpus_is_told_or_that_it_is_older(told, monkeypatch):
+    known = {"is_available": False, "reason": "There is no driver.", "devices": []}
+    monkeypatch.setattr(tnt_comm, "describe_devices", lambda: known, raising=False)
+    device_check.main()
+    monkeypatch.delattr(tnt_comm, "describe_devices")
+    device_check.main()
+    newer, older = (line["values"] for line in told())
+    assert newer == known
+    assert older == {"lacking": metadata.version("tnt-comm")}
 
 
 def test_shared_memory_that_is_not_there_is_told(told, monkeypatch):

@@ -19,7 +19,7 @@ from tarantella.doctor.tell import attempt
 ENGINES = ("shm", "gpi2", "ucx")
 
 # Far more than a slow file system or a busy host needs.
-_TENSORFLOW_S, _ENGINE_S, _COLLECTIVE_S = 120.0, 45.0, 30.0
+_TENSORFLOW_S, _ENGINE_S, _COLLECTIVE_S, _DEVICES_S = 120.0, 45.0, 30.0, 60.0
 
 
 def main() -> None:
@@ -35,6 +35,7 @@ def main() -> None:
     }.items():
         attempt(check, look)
     python = [sys.executable, "-m"]
+    run_check("GPU sums", [*python, "tarantella.doctor.device_check"], _DEVICES_S, os.environ)
     for engine in ENGINES:
         command = [*python, "tnt_launch", *_job_options(engine, num_ranks)]
         argv = [*command, "--", "-m", "tarantella.doctor.engine_test"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tarantella.doctor.tell import tell
 from tnt_launch.planning.addresses import own_addresses
+from tnt_launch.planning.gpu_drivers import driver_version
 from tnt_launch.planning.host_facts import inspect_host
 from tnt_launch.planning.settings import Settings
 
@@ -32,7 +33,12 @@ def tell_hardware() -> None:
         usable=hardware.num_cores,
         has_numactl=hardware.has_numactl,
     )
-    tell("gpus", gpus=list(hardware.gpus))
+    tell(
+        "gpus",
+        gpus=[gpu._asdict() for gpu in hardware.gpus],
+        driver=driver_version(),
+        remark=hardware.gpu_remark,
+    )
 
 
 def tell_shared_memory() -> None:

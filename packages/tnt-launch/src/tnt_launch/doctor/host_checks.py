@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tnt_launch.doctor.facts import Fact
+from tnt_launch.doctor.gpu_checks import SUMS, check_devices, check_gpus, describe_gpus
 from tnt_launch.doctor.report import Finding, Status
 from tnt_launch.errors import LaunchError
 from tnt_launch.numbers import bytes_text, counted, rate_text, seconds_text
@@ -163,31 +164,6 @@ def _check_numactl(facts: Mapping[str, Any]) -> Finding:
     return Finding("note", "numactl", "not found", remedy)
 
 
-def check_gpus(
-    found: Mapping[str, Any], tensorflow: Mapping[str, Any] | None, num_ranks: int | None
-) -> Finding:
-    """Say which GPUs there are, and whether TensorFlow can use them. Pure."""
-    gpus = len(found["gpus"])
-    if gpus == 0:
-        return Finding("ok", "GPUs", "none found: ranks run on CPUs")
-    if tensorflow is not None and tensorflow["gpus"] < gpus:
-        seen = f"{counted(gpus, 'GPU')} found, of which TensorFlow sees {tensorflow['gpus']}"
-        if not tensorflow["is_built_for_gpus"]:
-            text = f"{seen}: it was built only for CPUs"
-            remedy = "Install the package tensorflow instead of tensorflow-cpu, or give --no-gpu."
-            return Finding("problem", "GPUs", text, remedy)
-        remedy = (
-            'Install the libraries of its GPUs with `pip install "tensorflow[and-cuda]"`, check '
-            "the driver with nvidia-smi, or give --no-gpu."
-        )
-        return Finding("problem", "GPUs", seen, remedy)
-    if num_ranks is not None and gpus < num_ranks:
-        text = f"{counted(gpus, 'GPU')} for {counted(num_ranks, 'rank')}: all ranks run on CPUs"
-        remedy = f"Give -n {gpus} for a rank on each GPU."
-        return Finding("note", "GPUs", text, remedy)
-    return Finding("ok", "GPUs", f"{counted(gpus, 'GPU')}, one for each rank")
-
-
 def check_shared_memory(facts: Mapping[str, Any]) -> Finding:
     """Say whether the ranks of a host can exchange data through its memory. Pure."""
     check = "shared memory"
@@ -321,6 +297,7 @@ _REMEDIES = {
     "Keras": "Reinstall it with `pip install --force-reinstall keras`.",
     "operations": "Reinstall tnt-comm and tnt-keras from one release, and a TensorFlow that they "
     "support.",
+    SUMS: "Look at the message, and check the driver of the GPUs with nvidia-smi.",
     "hardware": "Correct the variable or the driver that the message names.",
 }
 
@@ -359,6 +336,10 @@ def _gpus(host: HostChecks, tensorflow: _Values | None) -> Iterator[Finding]:
         yield check_gpus(host.known["gpus"], tensorflow, host.asked)
 
 
+def _devices(host: HostChecks, devices: _Values) -> Iterable[Finding]:
+    return check_devices(devices, len(host.known.get("gpus", {}).get("gpus", ())))
+
+
 def _failure(host: HostChecks, values: _Values) -> Iterator[Finding]:
     check, why = values["check"], values["why"]
     if check.startswith(_ENGINE):
@@ -375,6 +356,8 @@ CHECKS: dict[str, tuple[Callable[[HostChecks, _Values], Iterable[Finding]], ...]
     "packages": (lambda host, values: [check_packages(values)],),
     "networks": (lambda host, values: [check_networks(values, host.interface)],),
     "cores": (lambda host, values: check_cores(values, host.asked or 1), _limits),
+    "gpus": (lambda host, values: describe_gpus(values),),
+    "devices": (_devices,),
     "shared_memory": (lambda host, values: [check_shared_memory(values)],),
     "tensorflow": (
         lambda host, values: [check_tensorflow(values, host.known["packages"])],

@@ -4,11 +4,11 @@ import pytest
 
 from tnt_launch.doctor.command import failure_of_start
 from tnt_launch.doctor.facts import Fact
+from tnt_launch.doctor.gpu_checks import check_devices, check_gpus, describe_gpus
 from tnt_launch.doctor.host_checks import (
     HostChecks,
     check_cores,
     check_engine,
-    check_gpus,
     check_keras,
     check_limits,
     check_networks,
@@ -151,6 +151,127 @@ def test_gpus(gpus, seen, is_built, asked, status, words):
     assert words in found.text
 
 
+def gpu(name, uuid="", model="", pci="", node=-1):
+    return {"name": name, "uuid": uuid, "model": model, "pci": pci, "node": node}
+
+
+H200 = "NVIDIA H200"
+TWO_GPUS = {
+    "gpus": [
+        gpu("0", "GPU-8932f937", H200, "0000:3b:00.0", 0),
+        gpu("MIG-1c", "MIG-1c", f"{H200} MIG 1g.18gb", "0000:af:00.0", 1),
+    ],
+    "driver": "NVIDIA 580.65.06",
+    "remark": "",
+}
+
+
+def test_the_driver_and_each_gpu_have_a_line():
+    assert [(found.status, found.check, found.text) for found in describe_gpus(TWO_GPUS)] == [
+        ("ok", "GPU driver", "NVIDIA 580.65.06"),
+        ("ok", "GPU", "0: NVIDIA H200, GPU-8932f937, 0000:3b:00.0, NUMA node 0"),
+        ("ok", "GPU", "MIG-1c: NVIDIA H200 MIG 1g.18gb, 0000:af:00.0, NUMA node 1"),
+    ]
+
+
+def test_what_is_not_known_of_gpus_is_left_out():
+    assert list(describe_gpus({"gpus": [], "driver": "", "remark": ""})) == []
+    driver, stated = describe_gpus({"gpus": [gpu("0")], "driver": "", "remark": ""})
+    assert (driver.text, stated.text) == ("its version is not known", "0: nothing else is known")
+
+
+def test_a_list_of_gpus_that_is_odd_is_a_note():
+    driver, odd = describe_gpus({"gpus": [], "driver": "NVIDIA 1", "remark": "9 is no GPU."})
+    assert driver.status == "ok"
+    assert (odd.status, odd.check, odd.text) == ("note", "list of GPUs", "9 is no GPU.")
+    assert "nvidia-smi -L" in odd.remedy
+
+
+def devices(size=2, apart=(), **differing):
+    """What `tnt_comm.describe_devices()` returns."""
+    described = {"name": H200, "pci": "0000:3b:00.0", "uuid": "GPU-1", "total_bytes": 139 * GIB}
+    return {
+        "is_available": True,
+        "reason": "",
+        "driver_version": 12080,
+        "devices": [described] * size,
+        "can_access_peer": [
+            [(one, other) not in apart for other in range(size)] for one in range(size)
+        ],
+        "engine": "ipc",
+        "why": "All GPUs of the host reach each other.",
+        **differing,
+    }
+
+
+def lines_of(facts, num_gpus=2):
+    return [(found.status, found.check, found.text) for found in check_devices(facts, num_gpus)]
+
+
+@pytest.mark.parametrize(
+    ("size", "apart", "status", "text"),
+    [
+        (4, [], "ok", "each of the 4 GPUs reaches all others directly"),
+        (2, [(0, 1)], "note", "none of the 2 GPUs reaches another directly"),
+        (
+            3,
+            [(2, 0), (1, 2), (2, 1)],
+            "note",
+            "these do not reach each other directly: 0 and 2, 1 and 2",
+        ),
+    ],
+)
+def test_gpus_that_do_not_reach_each_other_are_named(size, apart, status, text):
+    assert lines_of(devices(size, apart))[0] == (status, "GPU peers", text)
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "status", "text"),
+    [
+        (
+            "ipc",
+            12080,
+            "ok",
+            "on the GPUs, which read each other's memory (ipc, driver for CUDA 12.8)",
+        ),
+        (
+            "host",
+            13000,
+            "note",
+            "in the memory of the host, to and from which they are copied (host, driver for CUDA "
+            "13.0)",
+        ),
+        ("none", 11040, "note", "no engine (none, driver for CUDA 11.4)"),
+    ],
+)
+def test_the_engine_that_sums_gradients_of_gpus_is_told_with_the_reason(
+    engine, version, status, text
+):
+    facts = devices(1, engine=engine, driver_version=version, why="So it is.")
+    assert lines_of(facts) == [(status, "GPU sums", f"{text}: So it is.")]
+
+
+def test_without_gpus_there_is_nothing_to_say_of_their_sums():
+    none = devices(0, is_available=False, reason="There is no driver.", engine="none")
+    assert lines_of(none, num_gpus=0) == lines_of({"lacking": "1.0.0rc2"}, num_gpus=0) == []
+    text = "tnt-comm finds no GPU: There is no driver."
+    assert lines_of(none) == [("note", "GPU sums", text)]
+
+
+def test_an_older_tnt_comm_is_told():
+    text = "tnt-comm 1.0.0rc2 cannot tell what sums gradients of GPUs"
+    assert lines_of({"lacking": "1.0.0rc2"}) == [("note", "GPU sums", text)]
+    found = findings_of(Fact("gpus", TWO_GPUS), Fact("devices", {"lacking": "1.0.0rc2"}))
+    assert found[-1].text == text
+    assert findings_of(Fact("devices", {"lacking": "1.0.0rc2"})) == []
+
+
+def test_a_driver_of_gpus_that_hangs_is_a_problem_of_their_sums():
+    (found,) = findings_of(Fact("failure", {"check": "GPU sums", "why": "it did not end"}))
+    assert (found.status, found.check) == ("problem", "GPU sums")
+    assert "nvidia-smi" in found.remedy
+
+
 @pytest.mark.parametrize(
     ("free", "status"), [(GIB, "ok"), (100 << 20, "note"), (10 << 20, "problem")]
 )
@@ -238,14 +359,15 @@ def begin(check):
 
 
 def test_gpus_are_checked_when_tensorflow_has_been_imported_or_not():
-    known = [Fact("packages", PACKAGES), Fact("gpus", {"gpus": ["0"]})]
+    known = [Fact("packages", PACKAGES), Fact("gpus", TWO_GPUS)]
     seen = {"version": "2.21.0", "seconds": 1.0, "gpus": 0, "is_built_for_gpus": False}
     found = findings_of(*known, Fact("tensorflow", seen))
-    assert [one.check for one in found] == ["packages", "TensorFlow", "GPUs"]
+    of_driver = ["GPU driver", "GPU", "GPU"]
+    assert [one.check for one in found] == ["packages", *of_driver, "TensorFlow", "GPUs"]
     assert found[-1].status == "problem"
     failure = Fact("failure", {"check": "TensorFlow", "why": "it was killed by SIGILL"})
     found = findings_of(*known, failure)
-    assert [(one.check, one.status) for one in found[1:]] == [
+    assert [(one.check, one.status) for one in found[4:]] == [
         ("TensorFlow", "problem"),
         ("GPUs", "ok"),
     ]
