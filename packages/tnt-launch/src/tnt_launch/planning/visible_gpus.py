@@ -27,6 +27,8 @@ class FoundGpus(NamedTuple):
 
 def find_gpus(environment: Mapping[str, str], stated: int | None = None) -> FoundGpus:
     """Find the GPUs that a process would see, or as many as are stated. Local."""
+    if stated == 0:
+        return FoundGpus(())
     installed = nvidia_gpus()
     is_nvidia = bool(installed)
     if not is_nvidia:

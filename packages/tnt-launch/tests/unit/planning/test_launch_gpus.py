@@ -199,3 +199,8 @@ def test_gpus_of_amd_are_looked_for_where_there_is_none_of_nvidia(monkeypatch):
         monkeypatch.setattr(gpus, "nvidia_gpus", lambda count=num_nvidia: installed(count))
         assert names_of(gpus.find_gpus(lists)) == names
         assert names_of(gpus.find_gpus(lists, stated=1)) == ("1",)
+
+
+def test_if_no_gpu_is_stated_none_is_looked_for(monkeypatch):
+    monkeypatch.setattr(gpus, "nvidia_gpus", lambda: pytest.fail("looked"))
+    assert gpus.find_gpus({"CUDA_VISIBLE_DEVICES": "0"}, stated=0) == FoundGpus(())
