@@ -15,6 +15,7 @@ INCLUDES: dict[str, set[str]] = {
     "trace": {"base"},
     "transport": {"base"},
     "kernel": {"base"},
+    "device": {"base", "kernel"},  # GPUs: it knows no ranks
     "progress": {"base"},  # advances operations: it knows no algorithm and no network
     "collective": {"base", "trace", "transport", "kernel", "progress"},
     "communicator": {"base", "trace", "transport", "progress", "collective"},

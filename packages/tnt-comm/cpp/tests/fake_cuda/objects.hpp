@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "fake_cuda/kernels.hpp"
+#include "fake_cuda/memory.hpp"
+#include "fake_cuda/streams.hpp"
+
+namespace tnt::comm::tests::fake_cuda {
+
+/// A primary context, which a handle of a context points to.
+struct DeviceContext {
+  int ordinal = 0;
+  std::atomic<int> num_retained{0};
+  std::mutex mutex;
+  std::list<std::unique_ptr<Stream>>
+      streams;                        // closed ones too: their threads are joined at the end
+  std::vector<const Mark*> barriers;  // for streams that are created later
+};
+
+/// What a handle of an event points to.
+struct EventObject {
+  std::atomic<Mark*> latest{nullptr};
+};
+
+/// Everything that a process has of its driver.
+struct Objects {
+  static constexpr int kMostDevices = 16;
+
+  std::atomic<bool> is_initialized{false};
+  int num_devices = 1;
+  int version = 13000;
+  unsigned seed = 1;
+  std::array<unsigned, kMostDevices> reachable{};  // a bit for each
+  std::array<DeviceContext, kMostDevices> contexts;
+  Memory memory;
+
+  std::mutex mutex;
+  std::deque<Mark> marks;
+  std::atomic<int> num_streams{0};  // that are open
+  std::atomic<int> num_events{0};
+  std::atomic<int> num_modules{0};
+  unsigned num_streams_made = 0;
+
+  struct Failure {
+    int number;
+    cuda::Result result;
+  };
+  std::atomic<bool> has_failures{false};
+  std::map<std::string, Failure> failures;
+
+  Mark& make_mark(int num_streams);
+  Stream* make_stream(DeviceContext& context);
+};
+
+Objects& objects();
+
+/// The context of this thread; null if there is none.
+DeviceContext* current_context();
+
+}  // namespace tnt::comm::tests::fake_cuda
