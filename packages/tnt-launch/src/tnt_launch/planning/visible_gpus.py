@@ -164,6 +164,7 @@ def _by_uuid(gpu: Gpu) -> Gpu:
 
 
 def _unknown(listed: str, entry: str, indexed: Sequence[Gpu], num_used: int) -> str:
+    """Tell of an entry of a list that names no GPU."""
     return (
         f"{listed} names {entry}, which is not one of the {counted(len(indexed), 'GPU')} here. As "
         f"CUDA does, tarantella uses only the {num_used} before it. Correct the list. [unknown-gpu]"
