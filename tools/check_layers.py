@@ -17,7 +17,7 @@ INCLUDES: dict[str, set[str]] = {
     "kernel": {"base"},
     "device": {"base", "kernel"},  # GPUs: it knows no ranks
     "progress": {"base"},  # advances operations: it knows no algorithm and no network
-    "collective": {"base", "trace", "transport", "kernel", "progress"},
+    "collective": {"base", "trace", "transport", "kernel", "device", "progress"},
     "communicator": {"base", "trace", "transport", "progress", "collective"},
     "reducer": {"base", "trace", "kernel", "collective", "communicator"},
     "capi": {"base", "communicator", "reducer"},
