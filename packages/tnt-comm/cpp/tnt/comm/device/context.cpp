@@ -1,5 +1,6 @@
 #include "tnt/comm/device/context.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -82,20 +83,20 @@ void PrimaryContext::require(Result result, const char* function) const {
               meaning_of(driver(), result), ".");
 }
 
-void PrimaryContext::abandon(const char* what) noexcept {
+void PrimaryContext::abandon(const std::string& complaint) noexcept {
   if (is_abandoned_.exchange(true)) return;
-  log_warning(0, name_, " has not come to an end of ", what, " within ", driver_.release_limit_s,
-              " s. What this process has of its memory is kept until the process ends."
-              " [gpu-stuck]");
+  log_warning(0, complaint, " within ", driver_.release_limit_s,
+              " s. What this process has of the GPU is kept until the process ends. [gpu-stuck]");
 }
 
-bool PrimaryContext::becomes_true(const char* what, const std::function<bool()>& is_true) noexcept {
+bool PrimaryContext::becomes_true(const std::string& complaint,
+                                  const std::function<bool()>& is_true) noexcept {
   if (is_forked_child() || is_abandoned_) return false;
   const Deadline deadline(driver_.release_limit_s);
   for (std::chrono::microseconds pause(20); !is_true();
        pause = std::min(2 * pause, kLongestPause)) {
     if (deadline.is_over()) {
-      abandon(what);
+      abandon(complaint);
       return false;
     }
     std::this_thread::sleep_for(pause);
@@ -105,11 +106,12 @@ bool PrimaryContext::becomes_true(const char* what, const std::function<bool()>&
 
 void PrimaryContext::release_within_limit(const char* what, std::function<void()> call) noexcept {
   if (is_forked_child() || is_abandoned_) return;
+  const std::string complaint = text(name_, ": CUDA's ", what, " has not returned");
   try {
-    const DetachableCall release("tnt-gpu-release", std::move(call));
-    becomes_true(what, [&] { return release.has_returned(); });
+    const DetachableCall release("gpu-release", std::move(call));
+    becomes_true(complaint, [&] { return release.has_returned(); });
   } catch (const std::exception&) {  // no more threads
-    abandon(what);
+    abandon(complaint);
   }
 }
 

@@ -69,8 +69,12 @@ class PrimaryContext {
                          });
   }
 
-  /// Whether what is asked becomes true in the time that a destructor waits. If not, as above.
-  bool becomes_true(const char* what, const std::function<bool()>& is_true) noexcept;
+  /// Whether what is asked becomes true in the time that a destructor waits. If not, `complaint`
+  /// begins the warning, and as above.
+  bool becomes_true(const std::string& complaint, const std::function<bool()>& is_true) noexcept;
+
+  /// "GPU 0"
+  const std::string& name() const { return name_; }
 
  private:
   // While it lives, the context is that of this thread.
@@ -86,7 +90,8 @@ class PrimaryContext {
 
   void load_kernels();
   void release_within_limit(const char* what, std::function<void()> call) noexcept;
-  void abandon(const char* what) noexcept;
+  void abandon(const std::string& complaint) noexcept;
+
   std::string name_;  // for messages
   const Driver& driver_;
   DeviceNumber device_ = 0;

@@ -48,8 +48,7 @@ PeerBuffer::~PeerBuffer() {
   context.release(context.driver().ipc_close_mem_handle, data_);
 }
 
-PinnedMemory::PinnedMemory(std::shared_ptr<Device> device, void* begin,
-                                   std::size_t num_bytes)
+PinnedMemory::PinnedMemory(std::shared_ptr<Device> device, void* begin, std::size_t num_bytes)
     : device_(std::move(device)) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<std::uintptr_t>(begin);

@@ -84,7 +84,8 @@ DeviceStream::DeviceStream(std::shared_ptr<Device> device, ForeignStream stream)
 DeviceStream::~DeviceStream() {
   if (!is_ours_) return;
   cuda::PrimaryContext& context = device_->context();
-  if (context.becomes_true("its work", [this] { return has_ended(); })) {
+  if (context.becomes_true(context.name() + " has not finished its work",
+                           [this] { return has_ended(); })) {
     context.release(context.driver().stream_destroy, as_stream(stream_));
   }
 }
@@ -129,13 +130,14 @@ void DeviceStream::call(std::function<void()> function) {
   // The driver's until it has called it; lost with a stream that fails.
   auto owned = std::make_unique<std::function<void()>>(std::move(function));
   const cuda::PrimaryContext& context = device_->context();
-  context.call(context.driver().launch_host_func, as_stream(stream_),
-               [](void* argument) {
-                 const std::unique_ptr<std::function<void()>> given(
-                     static_cast<std::function<void()>*>(argument));
-                 (*given)();
-               },
-               static_cast<void*>(owned.get()));
+  context.call(
+      context.driver().launch_host_func, as_stream(stream_),
+      [](void* argument) {
+        const std::unique_ptr<std::function<void()>> given(
+            static_cast<std::function<void()>*>(argument));
+        (*given)();
+      },
+      static_cast<void*>(owned.get()));
   static_cast<void>(owned.release());
 }
 
