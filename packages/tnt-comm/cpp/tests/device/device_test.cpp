@@ -24,7 +24,7 @@ using tests::FakeCuda;
 using tests::HostArray;
 using tests::kDeviceTimeoutS;
 
-constexpr std::size_t kBytes = 10000;
+constexpr std::size_t kBufferBytes = 10000;
 
 std::string reason_of_none(int ordinal = 0) {
   std::string reason;
@@ -90,11 +90,11 @@ TEST(Devices, LeaveNothingBehind) {
   FakeCuda driver;
   {
     const auto device = device_of_test();
-    const DeviceBuffer buffer(device, kBytes);
+    const DeviceBuffer buffer(device, kBufferBytes);
     const PeerBuffer peer(device, buffer.handle());
     const DeviceStream stream(device);
     const DeviceEvent event(device);
-    HostArray memory(kBytes);
+    HostArray memory(kBufferBytes);
     const PinnedMemory registered(device, memory.data(), memory.size());
     EXPECT_EQ(driver.num_left(), 7U);  // the context and its kernels
   }
@@ -104,7 +104,7 @@ TEST(Devices, LeaveNothingBehind) {
 TEST(Devices, AreNotUsedInAForkedChild) {
   FakeCuda driver;
   auto device = device_of_test();
-  auto buffer = std::make_unique<DeviceBuffer>(device, kBytes);
+  auto buffer = std::make_unique<DeviceBuffer>(device, kBufferBytes);
   const pid_t child = ::fork();
   if (child == 0) {
     bool is_right = reason_of_none().starts_with("CUDA does not work in a process that was forked");
@@ -136,13 +136,13 @@ TEST(DeviceMemory, ThatCannotBeClearedIsReleased) {
   const auto device = device_of_test();
   const std::size_t before = driver.num_left();
   driver.fail("cuMemsetD8Async", 1, cuda::kInvalidValue);
-  EXPECT_THROW(DeviceBuffer(device, kBytes), Error);
+  EXPECT_THROW(DeviceBuffer(device, kBufferBytes), Error);
   EXPECT_EQ(driver.num_left(), before);
 }
 
 TEST(DeviceMemory, IsNoneOfTheHost) {
   const FakeCuda driver;
-  const DeviceBuffer buffer(device_of_test(), kBytes);
+  const DeviceBuffer buffer(device_of_test(), kBufferBytes);
   // The system cannot read from there either.
   const auto* address = reinterpret_cast<const void*>(buffer.data());
   int ends[2];
@@ -155,13 +155,14 @@ TEST(DeviceMemory, IsNoneOfTheHost) {
 TEST(DeviceMemory, EndsWhereItEnds) {
   const FakeCuda driver;
   const auto device = device_of_test();
-  const DeviceBuffer buffer(device, kBytes);
+  const DeviceBuffer buffer(device, kBufferBytes);
   DeviceStream stream(device);
-  HostArray memory(kBytes + 1);
-  EXPECT_NO_THROW(stream.copy_to_host(memory.data(), buffer.data(), kBytes));
-  EXPECT_THROW(stream.copy_to_host(memory.data(), buffer.data(), kBytes + 1), Error);
+  HostArray memory(kBufferBytes + 1);
+  EXPECT_NO_THROW(stream.copy_to_host(memory.data(), buffer.data(), kBufferBytes));
+  EXPECT_THROW(stream.copy_to_host(memory.data(), buffer.data(), kBufferBytes + 1), Error);
   const std::vector<DevicePointer> places = {buffer.data()};
-  EXPECT_THROW(stream.sum({places, places, DType::float32, kBytes / 4 + 1}, SumTree(1)), Error);
+  EXPECT_THROW(stream.sum({places, places, DType::float32, kBufferBytes / 4 + 1}, SumTree(1)),
+               Error);
 }
 
 TEST(DeviceMemory, OfNoBytesIsMemory) {
@@ -173,15 +174,15 @@ TEST(PeerMemory, IsThatOfItsOwner) {
   const FakeCuda driver({.num_devices = 2});
   const auto owner = device_of_test(0);
   const auto other = device_of_test(1);
-  const DeviceBuffer buffer(owner, kBytes);
+  const DeviceBuffer buffer(owner, kBufferBytes);
   const PeerBuffer opened(other, buffer.handle());
-  const HostArray written(kBytes, std::byte{5});
-  HostArray read(kBytes);
+  const HostArray written(kBufferBytes, std::byte{5});
+  HostArray read(kBufferBytes);
   DeviceStream writer(owner);
-  writer.copy_from_host(buffer.data(), written.data(), kBytes);
+  writer.copy_from_host(buffer.data(), written.data(), kBufferBytes);
   writer.synchronize(Deadline(kDeviceTimeoutS));
   DeviceStream reader(other);
-  reader.copy_to_host(read.data(), opened.data(), kBytes);
+  reader.copy_to_host(read.data(), opened.data(), kBufferBytes);
   reader.synchronize(Deadline(kDeviceTimeoutS));
   EXPECT_EQ(read, written);
 }
@@ -191,13 +192,14 @@ TEST(PeerMemory, IsThatOfItsOwner) {
   tests::fake_cuda::Memory memory;
   cuda::Pointer pointer = 0;
   cuda::IpcMemory handle{};
-  bool is_right = memory.allocate(0, kBytes, &pointer) == cuda::kSuccess &&
+  bool is_right = memory.allocate(0, kBufferBytes, &pointer) == cuda::kSuccess &&
                   memory.handle_of(pointer, &handle) == cuda::kSuccess &&
                   ::write(tells, &handle, sizeof handle) == sizeof handle;
   char word = 0;
   is_right = ::read(is_told, &word, 1) == 1 && is_right;
-  const std::byte* bytes = memory.find(pointer, kBytes).bytes;
-  is_right = is_right && std::ranges::count(bytes, bytes + kBytes, std::byte{9}) == kBytes;
+  const std::byte* bytes = memory.find(pointer, kBufferBytes).bytes;
+  is_right =
+      is_right && std::ranges::count(bytes, bytes + kBufferBytes, std::byte{9}) == kBufferBytes;
   std::_Exit(is_right ? 0 : 1);
 }
 
@@ -213,9 +215,9 @@ TEST(PeerMemory, OfAnotherProcessIsTheSameMemory) {
   ASSERT_EQ(::read(handles[0], handle.data(), handle.size()), std::ssize(handle));
   {
     const PeerBuffer opened(device_of_test(), handle);
-    const HostArray written(kBytes, std::byte{9});
+    const HostArray written(kBufferBytes, std::byte{9});
     DeviceStream stream(device_of_test());
-    stream.copy_from_host(opened.data(), written.data(), kBytes);
+    stream.copy_from_host(opened.data(), written.data(), kBufferBytes);
     stream.synchronize(Deadline(kDeviceTimeoutS));
   }
   ASSERT_EQ(::write(words[1], "w", 1), 1);
@@ -228,7 +230,7 @@ TEST(PeerMemory, OfAnotherProcessIsTheSameMemory) {
 
 TEST(PeerMemory, OfADeviceOutOfReachIsRefused) {
   const FakeCuda driver({.num_devices = 2, .can_reach = {{true, false}, {false, true}}});
-  const DeviceBuffer buffer(device_of_test(0), kBytes);
+  const DeviceBuffer buffer(device_of_test(0), kBufferBytes);
   const Error error = error_of([&] { PeerBuffer(device_of_test(1), buffer.handle()); });
   EXPECT_NE(std::string(error.what()).find("CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"),
             std::string::npos);
@@ -236,7 +238,7 @@ TEST(PeerMemory, OfADeviceOutOfReachIsRefused) {
 
 TEST(PeerMemory, ThatWasNotOpenedIsNotForKernels) {
   const FakeCuda driver({.num_devices = 2});
-  const DeviceBuffer buffer(device_of_test(0), kBytes);
+  const DeviceBuffer buffer(device_of_test(0), kBufferBytes);
   DeviceStream stream(device_of_test(1));
   const std::vector<DevicePointer> places = {buffer.data()};
   EXPECT_THROW(stream.sum({places, places, DType::float32, 1}, SumTree(1)), Error);
@@ -261,12 +263,12 @@ class Pages {
 TEST(HostMemory, ThatIsRegisteredIsCopiedToBehindTheCallersBack) {
   FakeCuda driver;
   const auto device = device_of_test();
-  const DeviceBuffer buffer(device, kBytes);
-  const Pages memory(kBytes);
-  const PinnedMemory registered(device, memory.data(), kBytes);
+  const DeviceBuffer buffer(device, kBufferBytes);
+  const Pages memory(kBufferBytes);
+  const PinnedMemory registered(device, memory.data(), kBufferBytes);
   DeviceStream stream(device);
   driver.hang();
-  stream.copy_to_host(memory.data(), buffer.data(), kBytes);  // returns nevertheless
+  stream.copy_to_host(memory.data(), buffer.data(), kBufferBytes);  // returns nevertheless
   EXPECT_THROW(stream.synchronize(Deadline(0.01)), Error);
   driver.let_go();
   stream.synchronize(Deadline(kDeviceTimeoutS));
@@ -275,8 +277,8 @@ TEST(HostMemory, ThatIsRegisteredIsCopiedToBehindTheCallersBack) {
 TEST(HostMemory, IsRegisteredOnce) {
   const FakeCuda driver;
   const auto device = device_of_test();
-  const Pages memory(kBytes);
-  const PinnedMemory registered(device, memory.data(), kBytes);
+  const Pages memory(kBufferBytes);
+  const PinnedMemory registered(device, memory.data(), kBufferBytes);
   const Error error = error_of([&] { PinnedMemory(device, memory.data(), 1); });
   EXPECT_NE(std::string(error.what()).find("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"),
             std::string::npos);
@@ -309,12 +311,12 @@ TEST(StuckDevices, AreLeftBehindWithOneWarning) {
   const tests::CapturedStderr output;
   {
     const auto device = device_of_test();
-    const DeviceBuffer buffer(device, kBytes);
-    const DeviceBuffer another(device, kBytes);
+    const DeviceBuffer buffer(device, kBufferBytes);
+    const DeviceBuffer another(device, kBufferBytes);
     const DeviceEvent event(device);
     DeviceStream stream(device);
     driver.hang();
-    stream.copy(buffer.data(), another.data(), kBytes);
+    stream.copy(buffer.data(), another.data(), kBufferBytes);
   }
   const std::string warnings = output.text();
   EXPECT_NE(warnings.find("GPU 0 has not finished its work within 0.1 s"), std::string::npos)
@@ -328,10 +330,10 @@ TEST(StuckDevices, HoldNoBufferThatIsReleasedWhileAForeignStreamHangs) {
   const tests::CapturedStderr output;
   {
     const auto device = device_of_test();
-    const DeviceBuffer buffer(device, kBytes);
+    const DeviceBuffer buffer(device, kBufferBytes);
     DeviceStream foreign(device, driver.make_stream());
     driver.hang();
-    foreign.copy(buffer.data(), buffer.data(), kBytes);
+    foreign.copy(buffer.data(), buffer.data(), kBufferBytes);
   }
   EXPECT_NE(output.text().find("[gpu-stuck]"), std::string::npos);
 }
@@ -341,7 +343,7 @@ TEST(DriversThatHaveEnded, AreLeftAlone) {
   const tests::CapturedStderr output;
   {
     const auto device = device_of_test();
-    const DeviceBuffer buffer(device, kBytes);
+    const DeviceBuffer buffer(device, kBufferBytes);
     const DeviceStream stream(device);
     driver.break_devices(cuda::kDeinitialized);
   }

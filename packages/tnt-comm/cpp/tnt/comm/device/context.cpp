@@ -52,9 +52,8 @@ PrimaryContext::PrimaryContext(int ordinal)
 
 PrimaryContext::~PrimaryContext() {
   release(driver().module_unload, module_);
-  release_within_limit("cuDevicePrimaryCtxRelease", [&driver = driver(), device = device_] {
-    driver.device_primary_ctx_release.call(device);
-  });
+  const auto& function = driver().device_primary_ctx_release;
+  release_within_limit(function.name, [call = function.call, device = device_] { call(device); });
 }
 
 void PrimaryContext::load_kernels() {

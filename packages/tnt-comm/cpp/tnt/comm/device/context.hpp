@@ -60,12 +60,14 @@ class PrimaryContext {
   /// takes too long, a warning is written, and nothing of this context is released any more.
   template <typename... Arguments>
   void release(const Function<Arguments...>& function, Arguments... values) noexcept {
+    // What is left behind may run until the process ends, so it owns what it uses.
     release_within_limit(function.name,
-                         [context = context_, &driver = driver(), call = function.call, values...] {
-                           if (driver.ctx_push_current.call(context) != kSuccess) return;
+                         [context = context_, push = driver().ctx_push_current.call,
+                          pop = driver().ctx_pop_current.call, call = function.call, values...] {
+                           if (push(context) != kSuccess) return;
                            call(values...);
                            Context popped = nullptr;
-                           driver.ctx_pop_current.call(&popped);
+                           pop(&popped);
                          });
   }
 
