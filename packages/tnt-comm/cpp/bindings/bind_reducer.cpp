@@ -31,6 +31,34 @@ std::int64_t create_reducer(const std::shared_ptr<Group>& group, const FusionPla
   return reducers().add(std::make_shared<GradientReducer>(group, plan, name, phase));
 }
 
+std::int64_t create_device_reducer(const std::shared_ptr<Group>& group, const FusionPlan& plan,
+                                   const std::string& name, const std::string& phase, int gpu) {
+  const InterruptibleCall interruptible;
+  return reducers().add(
+      std::make_shared<GradientReducer>(group, plan, name, device_or_none(gpu), phase));
+}
+
+void start_device_tensor(std::int64_t handle, std::size_t tensor, DevicePointer data, double scale,
+                         std::uintptr_t stream) {
+  const Unlocked unlocked;
+  reducers().find(handle)->start_on_device(tensor, data, scale,
+                                           reinterpret_cast<ForeignStream>(stream));
+}
+
+void finish_device_tensor(std::int64_t handle, std::size_t tensor, DevicePointer out,
+                          std::uintptr_t stream, double timeout_s) {
+  const Unlocked unlocked;
+  reducers().find(handle)->finish_on_device(tensor, out, reinterpret_cast<ForeignStream>(stream),
+                                            timeout_s, python_signals());
+}
+
+// What sums, and why.
+std::pair<std::string, std::string> device_engine(std::int64_t handle) {
+  const auto& engine = reducers().find(handle)->device_engine();
+  if (!engine) return {"none", "it was not made for GPUs"};
+  return {engine->engine == GpuSums::ipc ? "ipc" : "host", engine->reason};
+}
+
 void start_tensor(std::int64_t handle, std::size_t tensor, const py::array& array, double scale) {
   const void* data = array.data();
   const Unlocked unlocked;
@@ -116,6 +144,16 @@ void bind_reducer(py::module_& module) {
       .def_property_readonly("buckets", &FusionPlan::buckets);
 
   module.def("create_reducer", &create_reducer);
+  module.def("create_device_reducer", &create_device_reducer);
+  module.def("start_device_tensor", &start_device_tensor);
+  module.def("finish_device_tensor", &finish_device_tensor);
+  module.def("is_on_device",
+             [](std::int64_t handle) { return reducers().find(handle)->is_on_device(); });
+  module.def("device_engine", &device_engine);
+  module.def("obstacle_of_device", [](int gpu, bool is_stream_known) {
+    const Unlocked unlocked;
+    return obstacle_of_device(gpu, is_stream_known);
+  });
   module.def("close_reducer", [](std::int64_t handle) { reducers().close(handle); });
   module.def("start_tensor", &start_tensor);
   module.def("start_tensor_into", &start_tensor_into);

@@ -49,6 +49,7 @@ from tnt_comm.counters import Counters, counters
 from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
 from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
 from tnt_comm.gatherer import Gatherer
+from tnt_comm.gpus import gpu_obstacle
 from tnt_comm.gradient_reducer import GradientReducer
 from tnt_comm.group import Group
 from tnt_comm.job import (
@@ -103,6 +104,7 @@ __all__ = [
     "get_local_size",
     "get_rank",
     "get_size",
+    "gpu_obstacle",
     "include_path",
     "init",
     "is_initialized",

@@ -35,12 +35,16 @@ class GradientReducer:
         name: For messages; must be equal on all ranks.
         phase: Names, for the timeline, what the program does between the first
             start and the last one of each step, such as "backpropagation".
+        gpu: Which of the GPUs that this process sees the tensors are on; -1 if it has none that
+            can be used, although it or another rank computes on one. To be given on all ranks or
+            on none; by default all tensors are in the memory of hosts. `TNT_GPU_SUMS` says what
+            sums those of GPUs.
 
     Raises:
         MismatchError: On all members, if the plans differ; names the first
             tensor that does, with both ranks' values.
         CommError: If a rank cannot create its part, for example for lack of shared memory; the
-            group can still be used.
+            group can still be used. Also if the GPU cannot be used.
 
     Example:
         >>> plan = FusionPlan([TensorSpec("kernel", "float32", 3)], 32768)
@@ -56,15 +60,20 @@ class GradientReducer:
         group: Group | None = None,
         name: str = "gradients",
         phase: str = "",
+        gpu: int | None = None,
     ) -> None:
         self._plan = plan
         self._group = group if group is not None else Group()
         self._name = as_text(name, "`name`")
         self._outs: dict[int, Array] = {}  # of tensors that are started and not finished
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
-        self._handle = _core.create_reducer(
-            self._group.core, plan.core, name, as_text(phase, "`phase`")
-        )
+        phase = as_text(phase, "`phase`")
+        if gpu is None:
+            self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
+        else:
+            self._handle = _core.create_device_reducer(
+                self._group.core, plan.core, name, phase, gpu
+            )
         self._free = weakref.finalize(self, _core.close_reducer, self._handle)
         self._free.atexit = False
 
@@ -77,6 +86,59 @@ class GradientReducer:
     def plan(self) -> FusionPlan:
         """The plan it was created with."""
         return self._plan
+
+    @property
+    def is_on_gpu(self) -> bool:
+        """Whether its buckets are in the memory of a GPU of this rank."""
+        return _core.is_on_device(self._handle)
+
+    @property
+    def gpu_sums(self) -> tuple[str, str]:
+        """What sums tensors of GPUs, and why, as two texts.
+
+        The first is "host" for the CPUs of the hosts, "ipc" for the GPUs of one host, or "none"
+        for a reducer that was made without `gpu`.
+        """
+        return _core.device_engine(self._handle)
+
+    def start_on_gpu(self, i: int, data: int, scale: float = 1.0, *, stream: int = 0) -> None:
+        """Start the sum of `scale * data`, which is on the GPU. Local.
+
+        Waits neither for other ranks nor for the GPU: `data` is read in the order of the stream.
+
+        Args:
+            i: Index of the tensor in the plan.
+            data: Address on the GPU, of as many elements of the plan's dtype as the plan says.
+            scale: Factor, as of `start`.
+            stream: The `CUstream` (`cudaStream_t`) in which `data` is computed. 0 stands for all
+                streams of the GPU's primary context, which needs a driver of CUDA 12.5 or later.
+
+        Raises:
+            IndexError: If there is no such tensor.
+            ValueError: If the reducer has no GPU, or the tensor was started and not finished.
+            CommError: If the driver reports an error; the group is then broken.
+        """
+        self._spec(i)
+        _core.start_device_tensor(self._handle, i, data, as_number(scale, "`scale`"), stream)
+
+    def finish_on_gpu(
+        self, i: int, out: int, *, stream: int = 0, timeout_s: float | None = None
+    ) -> None:
+        """Wait for the other ranks, and let the stream copy the tensor's sum. Collective.
+
+        The sum is there for what comes into the stream later.
+
+        Args:
+            i: Index of the tensor in the plan.
+            out: Address on the GPU, of memory that is used in the order of the stream.
+            stream: As of `start_on_gpu`: who reads the sum.
+            timeout_s: Longest wait in seconds, by default `TNT_TIMEOUT_S`.
+
+        Raises:
+            As `finish`, and `CommError` if the driver reports an error.
+        """
+        self._spec(i)
+        _core.finish_device_tensor(self._handle, i, out, stream, timeout_or_default(timeout_s))
 
     def start(
         self, i: int, array: npt.ArrayLike, scale: float = 1.0, *, out: Array | None = None

@@ -54,6 +54,7 @@ TEST(Environment, MalformedValuesAreErrors) {
                                              {"TNT_TIMELINE", ""},
                                              {"TNT_TRANSPORT", "mpi"},
                                              {"TNT_UCX_RDMA", "yes"},
+                                             {"TNT_GPU_SUMS", "nccl"},
                                              {"TNT_UCX_RDMA", ""}}) {
     EXPECT_THROW(parse(with(name, value)), UsageError) << name;
   }
@@ -93,6 +94,12 @@ TEST(Environment, RanksThatMeetSomewhereNeedNoNameOfTheJob) {
                                          {"TNT_TRANSPORT", "ucx"},
                                          {"TNT_RENDEZVOUS", "alpha:29400"}});
   EXPECT_EQ(environment.job_id, "rendezvous29400");
+}
+
+TEST(Environment, WhatSumsTensorsOfGpusIsChosenUnlessTheUserDecides) {
+  EXPECT_EQ(parse(kTwoRanks).gpu_sums, GpuSums::automatic);
+  EXPECT_EQ(parse(with("TNT_GPU_SUMS", "host")).gpu_sums, GpuSums::host);
+  EXPECT_EQ(parse(with("TNT_GPU_SUMS", "IPC ")).gpu_sums, GpuSums::ipc);
 }
 
 TEST(Environment, RdmaIsUsedWhereItIsUnlessTheUserDecides) {

@@ -305,6 +305,33 @@ TNT_COMM_API tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, c
 /* Any thread, once per view, also after the reducer was closed. Never waits. */
 TNT_COMM_API void tnt_reducer_return(void* view);
 
+/* ---- Reducers of tensors on GPUs ------------------------------------------
+ * The buckets are in the memory of GPUs; what sums them follows TNT_GPU_SUMS. All functions above
+ * work on such a reducer, too, with memory of the host, but take longer.
+ * stream: the CUstream (cudaStream_t) that the tensor is computed or read in. NULL is no default
+ * stream: it stands for all streams of the primary context, which needs a driver of CUDA 12.5. */
+
+/* As tnt_reducer_create, on all members. device: which of the GPUs that this process sees; -1 if
+ * it has none that can be used, although it or another member computes on one. TNT_COMM_ERROR if
+ * the GPU cannot be used. No sum of such a reducer is lent. */
+TNT_COMM_API tnt_comm_status tnt_reducer_create_on_device(
+    int64_t group, const tnt_tensor_spec* tensors, uint64_t num_tensors, uint64_t threshold_bytes,
+    tnt_comm_dtype wire_dtype, const char* name, int32_t device, int64_t* reducer);
+
+/* Local: *is_on_device = 1 if the reducer's buckets are on a GPU of this rank, else 0. */
+TNT_COMM_API tnt_comm_status tnt_reducer_is_on_device(int64_t reducer, int32_t* is_on_device);
+
+/* As tnt_reducer_start, of data on the GPU, after what is in the stream: data is read in its
+ * order. Never waits, neither for the GPU. */
+TNT_COMM_API tnt_comm_status tnt_reducer_start_on_device(int64_t reducer, int64_t tensor,
+                                                         const void* data, double scale,
+                                                         void* stream);
+
+/* As tnt_reducer_finish. Waits for the other ranks, not for the GPU: the sum is in `out`, on the
+ * GPU, for what comes into the stream later. */
+TNT_COMM_API tnt_comm_status tnt_reducer_finish_on_device(int64_t reducer, int64_t tensor,
+                                                          void* out, void* stream);
+
 /* ---- Gatherers: blocks of bytes of all ranks, step after step -------------
  * A step is one start, any number of waits, and one finish. Blocks may have another
  * length on each rank and in each step. */

@@ -24,6 +24,13 @@ enum class RdmaUse {
   off,
 };
 
+/// What sums the gradients of GPUs; in the order of the words of TNT_GPU_SUMS.
+enum class GpuSums {
+  automatic,  ///< the GPUs where all reach each other, else the host
+  host,       ///< the CPUs of the host
+  ipc,        ///< the GPUs of one host, in each other's memory
+};
+
 /// Everything this library takes from the environment, written by the
 /// launcher. This is the only place that reads it.
 ///
@@ -49,6 +56,7 @@ struct Environment {
   int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
   std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
   RdmaUse ucx_rdma = RdmaUse::automatic;  ///< TNT_UCX_RDMA: auto, on or off
+  GpuSums gpu_sums = GpuSums::automatic;  ///< TNT_GPU_SUMS: auto, host or ipc
   std::optional<HostAndPort> rendezvous;  ///< TNT_RENDEZVOUS, where rank 0 listens
   std::string job_secret;  ///< TNT_JOB_SECRET, by which the ranks of a job know each other
   std::string interface;   ///< TNT_INTERFACE; empty: that of the route to the rendezvous

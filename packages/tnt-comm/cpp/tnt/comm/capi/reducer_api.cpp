@@ -29,6 +29,10 @@ std::size_t id_of(std::int64_t tensor) {
   return static_cast<std::size_t>(tensor);
 }
 
+DevicePointer device_pointer(const void* data) {
+  return reinterpret_cast<DevicePointer>(data);
+}
+
 std::shared_ptr<GradientReducer> reducer_to_start(std::int64_t reducer, std::int64_t tensor,
                                                   const void* data) {
   auto found = reducers().find(reducer);
@@ -36,6 +40,17 @@ std::shared_ptr<GradientReducer> reducer_to_start(std::int64_t reducer, std::int
     require_pointer(data, "data");
   }
   return found;
+}
+
+FusionPlan plan_of(const tnt_tensor_spec* tensors, std::uint64_t num_tensors,
+                   std::uint64_t threshold_bytes, tnt_comm_dtype wire_dtype) {
+  std::optional<DType> wire;
+  if (wire_dtype != TNT_COMM_FLOAT32) wire = checked_dtype(wire_dtype, "wire_dtype");
+  return {specs_of(tensors, num_tensors), threshold_bytes, wire};
+}
+
+const char* name_or_default(const char* name) {
+  return name != nullptr ? name : "gradients";
 }
 
 std::uint64_t total_of(const std::vector<std::size_t>& sizes) {
@@ -51,11 +66,40 @@ tnt_comm_status tnt_reducer_create(int64_t group, const tnt_tensor_spec* tensors
                                    tnt_comm_dtype wire_dtype, const char* name, int64_t* reducer) {
   return guard([&] {
     require_pointer(reducer, "reducer");
-    std::optional<DType> wire;
-    if (wire_dtype != TNT_COMM_FLOAT32) wire = checked_dtype(wire_dtype, "wire_dtype");
-    const FusionPlan plan(specs_of(tensors, num_tensors), threshold_bytes, wire);
+    const FusionPlan plan = plan_of(tensors, num_tensors, threshold_bytes, wire_dtype);
+    *reducer = reducers().add(
+        std::make_shared<GradientReducer>(group_of(group), plan, name_or_default(name)));
+  });
+}
+
+tnt_comm_status tnt_reducer_create_on_device(int64_t group, const tnt_tensor_spec* tensors,
+                                             uint64_t num_tensors, uint64_t threshold_bytes,
+                                             tnt_comm_dtype wire_dtype, const char* name,
+                                             int32_t device, int64_t* reducer) {
+  return guard([&] {
+    require_pointer(reducer, "reducer");
+    const FusionPlan plan = plan_of(tensors, num_tensors, threshold_bytes, wire_dtype);
     *reducer = reducers().add(std::make_shared<GradientReducer>(
-        group_of(group), plan, name != nullptr ? name : "gradients"));
+        group_of(group), plan, name_or_default(name), device_or_none(device)));
+  });
+}
+
+tnt_comm_status tnt_reducer_is_on_device(int64_t reducer, int32_t* is_on_device) {
+  return give(is_on_device, "is_on_device",
+              [&] { return reducers().find(reducer)->is_on_device(); });
+}
+
+tnt_comm_status tnt_reducer_start_on_device(int64_t reducer, int64_t tensor, const void* data,
+                                            double scale, void* stream) {
+  return guard([&] {
+    reducers().find(reducer)->start_on_device(id_of(tensor), device_pointer(data), scale, stream);
+  });
+}
+
+tnt_comm_status tnt_reducer_finish_on_device(int64_t reducer, int64_t tensor, void* out,
+                                             void* stream) {
+  return guard([&] {
+    reducers().find(reducer)->finish_on_device(id_of(tensor), device_pointer(out), stream);
   });
 }
 

@@ -61,6 +61,9 @@ class DoubleBuffer {
   std::size_t offset_of(std::size_t slot) const { return offset_ + slot * slot_bytes_; }
   std::byte* data_of(std::size_t slot) { return segment_->local() + offset_of(slot); }
 
+  /// Where the steps of a bucket lie of which nothing is lent: always in the first slot.
+  HostMemory unlent_memory() const { return {segment_, segment_->local() + offset_, slot_bytes_}; }
+
   /// Lends the slot of a completed step: true, and nobody writes to it until as many take_back()
   /// calls. False if the other slot is lent, or if this one is being packed again.
   bool try_lend(std::uint64_t step) {
@@ -123,6 +126,9 @@ class BucketOperation : public CollectiveOperation {
 
   /// Where the bucket of a step is packed. To be called for every tensor.
   virtual std::byte* input(std::uint64_t step) = 0;
+
+  /// Where input() and result() lie in all steps, as long as nothing is lent; none if they move.
+  virtual HostMemory memory() const { return {}; }
 
   /// Whether the `index`-th of the bucket's large tensors can be summed in place.
   virtual bool may_be_in_place(std::size_t /*index*/) const { return false; }

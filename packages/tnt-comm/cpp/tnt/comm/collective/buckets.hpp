@@ -223,6 +223,7 @@ class TwoShotBucket final : public StagedBucketOperation {
   const std::byte* result(std::uint64_t step) const override {
     return packed_->data_of(packed_->slot_of(step));
   }
+  HostMemory memory() const override { return packed_->unlent_memory(); }
   bool may_be_in_place(std::size_t /*index*/) const override { return true; }
   void sum_in_place(std::size_t index, InPlaceTensor tensor) override {
     const bool is_alone = pipeline().ring().size() == 1;

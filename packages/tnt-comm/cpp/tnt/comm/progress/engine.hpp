@@ -32,6 +32,26 @@ struct EngineSettings {
   std::chrono::milliseconds longest_sleep{250};
 };
 
+/// Rings the doorbell of an engine as long as there is one: for those who do not know when it ends,
+/// such as the driver of a GPU. Thread-safe.
+class EngineBell {
+ public:
+  explicit EngineBell(Doorbell& doorbell) : doorbell_(&doorbell) {}
+
+  void ring() {
+    const std::lock_guard lock(mutex_);
+    if (doorbell_ != nullptr) doorbell_->ring();
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    doorbell_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  Doorbell* doorbell_;
+};
+
 /// Advances all operations of one process.
 ///
 /// One thread does the work. It polls for a moment after progress was made and then sleeps at the
@@ -104,6 +124,9 @@ class Engine {
     static_cast<void>(hold.release());
   }
 
+  /// Wakes the thread, from whichever thread and whenever.
+  const std::shared_ptr<EngineBell>& bell() const { return bell_; }
+
   const PollSettings& poll_settings() const { return settings_.poll; }
 
   /// Waits until the completion has reached the count, or until `end`; says
@@ -141,6 +164,7 @@ class Engine {
       stopped_ = reason;
     }
     is_stopping_.store(true);
+    bell_->end();
     doorbell_.ring();
     thread_.join();
     const std::lock_guard lock(progress_mutex_);
@@ -372,6 +396,7 @@ class Engine {
   }
 
   Doorbell& doorbell_;
+  std::shared_ptr<EngineBell> bell_ = std::make_shared<EngineBell>(doorbell_);
   EngineSettings settings_;
 
   std::mutex submit_mutex_;

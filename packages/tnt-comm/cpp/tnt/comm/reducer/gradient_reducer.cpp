@@ -31,15 +31,21 @@ struct GradientReducer::Tensor {
       large;                    // its index among the bucket's tensors that can be summed in place
   std::byte* into = nullptr;    // of the step at hand, if its sum is to be there
   std::shared_ptr<void> owner;  // of `into`, if the bucket does not have it
+  std::unique_ptr<DeviceEvent> used;  // what its place in a bucket of a GPU was used for last
   std::atomic<State> state{State::idle};
   std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
 
   bool is_in_place() const { return large && into != nullptr; }  // in the step at hand
+  std::size_t wire_bytes() const {
+    return spec.num_elements * size_of(narrow.value_or(spec.dtype));
+  }
+  DeviceTensor on_device() const { return {offset, spec.num_elements, spec.dtype, narrow}; }
 };
 
 struct GradientReducer::FusedTensors {
   std::shared_ptr<BucketOperation> allreduce;
-  std::shared_ptr<BucketTrack> track;  // null without a timeline
+  std::shared_ptr<DeviceBucket> on_device;  // the same, if it is on a GPU; else null
+  std::shared_ptr<BucketTrack> track;       // null without a timeline
   std::shared_ptr<Stream> stream = std::make_shared<Stream>();
   std::deque<Tensor> tensors;              // which cannot be moved
   std::atomic<std::size_t> num_packed{0};  // of the step that is being packed
@@ -62,8 +68,23 @@ std::string GradientReducer::FusedTensors::names_of_missing() const {
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
                                  std::string name, const std::string& phase)
     : group_(std::move(group)), name_(std::move(name)) {
+  create(plan, text("GradientReducer '", name_, "'"), phase);
+}
+
+GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
+                                 std::string name, std::shared_ptr<Device> device,
+                                 const std::string& phase)
+    : group_(std::move(group)),
+      name_(std::move(name)),
+      device_(std::move(device)),
+      device_engine_(std::in_place) {
+  create(plan, text("GradientReducer '", name_, "' for GPUs"), phase);
+}
+
+void GradientReducer::create(const FusionPlan& plan, const std::string& title,
+                             const std::string& phase) {
   group_->abort_state()->require_intact();
-  create_together(*group_, text("GradientReducer '", name_, "'"), describe(plan),
+  create_together(*group_, title, describe(plan),
                   [&](SegmentSet& segments) { create_buckets(plan, segments); });
   Timeline* timeline = group_->monitor()->timeline.get();
   if (timeline != nullptr && !phase.empty()) {
@@ -77,8 +98,25 @@ void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segment
   tensors_.resize(plan.tensors().size());
   std::vector<BucketSpec> specs;
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) specs.push_back(lay_out(plan, i));
-  const auto allreduces = comm::create_buckets(*group_, segments, specs);
-  for (std::size_t i = 0; i < specs.size(); ++i) connect(plan, i, allreduces[i]);
+  if (!device_engine_) {
+    const auto allreduces = comm::create_buckets(*group_, segments, specs);
+    for (std::size_t i = 0; i < specs.size(); ++i) connect(plan, i, allreduces[i]);
+    return;
+  }
+  const DeviceBuckets made = create_device_buckets(*group_, segments, specs, device_);
+  device_engine_ = made.engine;
+  for (std::size_t i = 0; i < made.of_host.size(); ++i) connect(plan, i, made.of_host[i]);
+  for (std::size_t i = 0; i < made.of_device.size(); ++i) {
+    connect(plan, i, made.of_device[i]);
+    connect_to_device(i, made.of_device[i]);
+  }
+}
+
+void GradientReducer::connect_to_device(std::size_t index, std::shared_ptr<DeviceBucket> bucket) {
+  for (Tensor& tensor : buckets_[index]->tensors) {
+    tensor.used = std::make_unique<DeviceEvent>(device_);
+  }
+  buckets_[index]->on_device = std::move(bucket);
 }
 
 // The plan puts tensors back to back, which decides what is fused. In memory each one begins on a
@@ -161,6 +199,18 @@ GradientReducer::Tensor& GradientReducer::begin_start(std::size_t id, double sca
   return tensor;
 }
 
+template <typename Function>
+void GradientReducer::start_by(Tensor& tensor, Function&& function) {
+  try {
+    function();
+    end_start(tensor);
+  } catch (const Error& error) {
+    // Others wait for a bucket that this GPU cannot give any more.
+    if (tensor.bucket->on_device) group_->abort_state()->fail(error);
+    throw;
+  }
+}
+
 void GradientReducer::end_start(Tensor& tensor) {
   FusedTensors& bucket = *tensor.bucket;
   tensor.state.store(State::started);
@@ -170,8 +220,8 @@ void GradientReducer::end_start(Tensor& tensor) {
   launch(bucket);
 }
 
-void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
-  std::byte* target = tensor.bucket->allreduce->input(tensor.step) + tensor.offset;
+void GradientReducer::pack_on_host(const Tensor& tensor, std::byte* target, const void* data,
+                                   double scale) {
   if (tensor.narrow) {
     pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
   } else {
@@ -179,10 +229,43 @@ void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
   }
 }
 
+void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
+  const FusedTensors& bucket = *tensor.bucket;
+  if (bucket.on_device) {
+    std::vector<std::byte> packed(tensor.wire_bytes());
+    pack_on_host(tensor, packed.data(), data, scale);
+    bucket.on_device->pack_from_host(tensor.step, tensor.offset, packed.data(), packed.size());
+  } else {
+    pack_on_host(tensor, bucket.allreduce->input(tensor.step) + tensor.offset, data, scale);
+  }
+}
+
 void GradientReducer::start(std::size_t id, const void* data, double scale) {
   Tensor& tensor = begin_start(id, scale);
-  pack(tensor, data, scale);
-  end_start(tensor);
+  start_by(tensor, [&] { pack(tensor, data, scale); });
+}
+
+void GradientReducer::start_on_device(std::size_t id, DevicePointer data, double scale,
+                                      ForeignStream stream) {
+  require_on_device(id, data, "start_on_device");
+  Tensor& tensor = begin_start(id, scale);
+  start_by(tensor, [&] {
+    tensor.bucket->on_device->pack(tensor.step, tensor.on_device(), data, scale, stream,
+                                   *tensor.used);
+  });
+}
+
+void GradientReducer::require_on_device(std::size_t id, DevicePointer data,
+                                        const char* call) const {
+  require_usable(id);
+  if (!is_on_device()) {
+    throw UsageError("GradientReducer '", name_, "' has no GPU. Create it for one before ", call,
+                     ".");
+  }
+  if (data == 0 && tensors_[id]->spec.num_elements > 0) {
+    throw UsageError("GradientReducer '", name_, "': ", call, " of tensor '",
+                     tensors_[id]->spec.name, "' got a null pointer.");
+  }
 }
 
 void GradientReducer::start_into(std::size_t id, const void* data, void* out, double scale,
@@ -194,14 +277,15 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
   }
   Tensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
-  if (tensor.large) {
-    tensor.bucket->allreduce->sum_in_place(
-        *tensor.large, {static_cast<const std::byte*>(data), tensor.into, scale, std::move(owner)});
-  } else {
-    tensor.owner = std::move(owner);
-    pack(tensor, data, scale);
-  }
-  end_start(tensor);
+  start_by(tensor, [&] {
+    if (tensor.large) {
+      tensor.bucket->allreduce->sum_in_place(*tensor.large, {static_cast<const std::byte*>(data),
+                                                             tensor.into, scale, std::move(owner)});
+    } else {
+      tensor.owner = std::move(owner);
+      pack(tensor, data, scale);
+    }
+  });
 }
 
 bool GradientReducer::is_summed_in_place(std::size_t id) const {
@@ -238,11 +322,26 @@ void GradientReducer::finish_by(Tensor& tensor, const char* call, Function&& fun
   }
 }
 
+double GradientReducer::timeout_of(double timeout_s) const {
+  if (timeout_s <= 0) timeout_s = timeout_s_.load();
+  return timeout_s > 0 ? timeout_s : group_->timeout_s();
+}
+
 void GradientReducer::wait_for_sum(const Tensor& tensor, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
-  if (timeout_s <= 0) timeout_s = timeout_s_.load();
   wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),
-           timeout_s > 0 ? timeout_s : group_->timeout_s(), check_interrupt);
+           timeout_of(timeout_s), check_interrupt);
+}
+
+void GradientReducer::finish_on_device(std::size_t id, DevicePointer out, ForeignStream stream,
+                                       double timeout_s, const InterruptCheck& check_interrupt) {
+  require_on_device(id, out, "finish_on_device");
+  Tensor& tensor = *tensors_[id];
+  finish_by(tensor, "finish", [&] {
+    wait_for_sum(tensor, timeout_s, check_interrupt);
+    tensor.bucket->on_device->hand_out(tensor.step, tensor.on_device(), out, stream, *tensor.used);
+    return true;
+  });
 }
 
 void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
@@ -256,20 +355,29 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
                        "' must say where to put the sum, since its start did not.");
     }
     wait_for_sum(tensor, timeout_s, check_interrupt);
-    if (tensor.spec.num_elements > 0) copy_out(tensor, target);
+    if (tensor.spec.num_elements > 0) copy_out(tensor, target, timeout_s);
     return true;
   });
 }
 
-void GradientReducer::copy_out(const Tensor& tensor, void* out) {
-  const BucketOperation& allreduce = *tensor.bucket->allreduce;
-  const std::byte* sum =
-      tensor.is_in_place() ? tensor.into : allreduce.result(tensor.step) + tensor.offset;
+void GradientReducer::unpack_on_host(const Tensor& tensor, void* out, const std::byte* sum) {
   if (tensor.narrow) {
     unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
   } else if (out != sum) {
     std::memcpy(out, sum, tensor.spec.num_bytes());
   }
+}
+
+void GradientReducer::copy_out(const Tensor& tensor, void* out, double timeout_s) const {
+  const FusedTensors& bucket = *tensor.bucket;
+  if (tensor.is_in_place()) return unpack_on_host(tensor, out, tensor.into);
+  if (!bucket.on_device) {
+    return unpack_on_host(tensor, out, bucket.allreduce->result(tensor.step) + tensor.offset);
+  }
+  std::vector<std::byte> sum(tensor.wire_bytes());
+  bucket.on_device->hand_out_to_host(tensor.step, tensor.offset, sum.data(), sum.size(),
+                                     Deadline(timeout_of(timeout_s)));
+  unpack_on_host(tensor, out, sum.data());
 }
 
 void GradientReducer::hand_out(Tensor& tensor) {
@@ -285,6 +393,8 @@ BorrowedView GradientReducer::lend(std::size_t id, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
   require_usable(id);
   Tensor& tensor = *tensors_[id];
+  // To GPUs, copies from memory that their driver does not know are slow.
+  if (device_engine_) return nullptr;
   if (tensor.spec.num_bytes() < kSmallestLoanBytes || tensor.narrow) return nullptr;
   BorrowedView view;
   finish_by(tensor, "lend", [&] {

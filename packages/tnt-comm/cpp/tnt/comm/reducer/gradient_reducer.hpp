@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/communicator/device_buckets.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/reducer/plan.hpp"
 #include "tnt/comm/trace/monitor.hpp"
@@ -104,6 +106,10 @@ using BorrowedView = std::shared_ptr<std::byte>;
 /// spares both copies where a tensor can be summed where it lies: large ones on one host. Each
 /// tensor alternates between start and finish; different tensors in any order and from any threads.
 /// Buckets progress independently of each other, so ranks may start them in different orders.
+///
+/// A reducer for GPUs has its buckets there: start_on_device() and finish_on_device() put work
+/// into the stream of whoever computes the tensors, and sums never wait for what comes later in it.
+/// Its tensors may be started and finished in the memory of the host as well, which takes longer.
 class TNT_COMM_EXPORT GradientReducer {
  public:
   /// Collective among the group, blocking. Mismatch error on all ranks if the plans differ, naming
@@ -111,6 +117,9 @@ class TNT_COMM_EXPORT GradientReducer {
   /// of a step to its last; "" if that means nothing.
   GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
                   const std::string& phase = {});
+  /// The same for tensors of GPUs, on all members; `device` is null where this rank has none.
+  GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
+                  std::shared_ptr<Device> device, const std::string& phase = {});
   ~GradientReducer();
 
   std::size_t num_tensors() const { return tensors_.size(); }
@@ -129,14 +138,29 @@ class TNT_COMM_EXPORT GradientReducer {
   /// Whether start_into() does without a copy.
   bool is_summed_in_place(std::size_t id) const;
 
+  /// Packs scale * data, which is on this rank's GPU, after what is in the stream now. Never waits,
+  /// neither for another rank nor for the GPU: the data is needed until the stream has gone on.
+  void start_on_device(std::size_t id, DevicePointer data, double scale, ForeignStream stream);
+
+  /// Waits for the other ranks, then puts a copy of the sum into the stream. The memory of `out` is
+  /// used in the order of the stream. Arguments as of finish().
+  void finish_on_device(std::size_t id, DevicePointer out, ForeignStream stream,
+                        double timeout_s = 0, const InterruptCheck& check_interrupt = {});
+
+  /// What sums the tensors of GPUs; nothing if this is no reducer for them.
+  const std::optional<DeviceEngine>& device_engine() const { return device_engine_; }
+  /// Whether its buckets are on a GPU.
+  bool is_on_device() const { return device_ != nullptr; }
+
   /// Waits, then writes the sum to `out`, which may be null after start_into().
   /// `timeout_s` <= 0: that of set_timeout().
   void finish(std::size_t id, void* out, double timeout_s = 0,
               const InterruptCheck& check_interrupt = {});
 
-  /// Like finish, without the copy. Null if the sum cannot be lent: small tensors are cheaper to
-  /// copy, compressed ones must be widened, results of one step of a bucket are lent at a time, and
-  /// what start_into() began is its caller's already. The tensor then is as before: finish() it.
+  /// Like finish, without the copy. Null if the sum cannot be lent: those of reducers for GPUs are
+  /// not, small tensors are cheaper to copy, compressed ones must be widened, results of one step
+  /// of a bucket are lent at a time, and what start_into() began is its caller's already. The
+  /// tensor then is as before: finish() it.
   BorrowedView lend(std::size_t id, double timeout_s = 0,
                     const InterruptCheck& check_interrupt = {});
 
@@ -151,25 +175,36 @@ class TNT_COMM_EXPORT GradientReducer {
   struct Tensor;
   struct FusedTensors;
 
+  void create(const FusionPlan& plan, const std::string& title, const std::string& phase);
   void create_buckets(const FusionPlan& plan, SegmentSet& segments);
   BucketSpec lay_out(const FusionPlan& plan, std::size_t index);
   void connect(const FusionPlan& plan, std::size_t index,
                std::shared_ptr<BucketOperation> allreduce);
+  void connect_to_device(std::size_t index, std::shared_ptr<DeviceBucket> bucket);
+  void require_on_device(std::size_t id, DevicePointer data, const char* call) const;
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   Tensor& begin_start(std::size_t id, double scale);
   void pack(Tensor& tensor, const void* data, double scale);
+  /// Packs a tensor by a function, and starts its bucket if it is the last one.
+  template <typename Function>
+  void start_by(Tensor& tensor, Function&& function);
   void end_start(Tensor& tensor);
   void launch(FusedTensors& bucket);
   /// Finishes a tensor by a function; it stays as it is if that says false, or throws.
   template <typename Function>
   void finish_by(Tensor& tensor, const char* call, Function&& function);
   void wait_for_sum(const Tensor& tensor, double timeout_s, const InterruptCheck& check_interrupt);
-  static void copy_out(const Tensor& tensor, void* out);
+  double timeout_of(double timeout_s) const;
+  static void pack_on_host(const Tensor& tensor, std::byte* target, const void* data, double scale);
+  static void unpack_on_host(const Tensor& tensor, void* out, const std::byte* sum);
+  void copy_out(const Tensor& tensor, void* out, double timeout_s) const;
   static void hand_out(Tensor& tensor);
 
   std::shared_ptr<Group> group_;
   std::string name_;
+  std::shared_ptr<Device> device_;  // null without a GPU
+  std::optional<DeviceEngine> device_engine_;
   std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order
   std::vector<std::shared_ptr<FusedTensors>> buckets_;
   std::unique_ptr<PhaseTrack> phase_track_;  // null without a timeline

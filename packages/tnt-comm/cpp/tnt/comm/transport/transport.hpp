@@ -90,6 +90,13 @@ class Segment {
   virtual std::uint64_t poll(int sender, NotificationId id) const = 0;
 };
 
+/// Memory of this process, and what keeps it.
+struct HostMemory {
+  std::shared_ptr<void> owner = nullptr;
+  std::byte* begin = nullptr;
+  std::size_t num_bytes = 0;
+};
+
 /// What a transport can do beyond the interface's minimum; algorithms are chosen by it.
 struct Capabilities {
   /// Segment::peer() works: a rank can compute straight from another's memory.

@@ -68,6 +68,7 @@ class RmaBucket final : public RmaBucketOperation {
     // Blocks of a split exchange come back to where they were; a whole one is never cut.
     return pipeline().stream().slot(step * work_.num_blocks) + work_.schedule_of(0).result;
   }
+  HostMemory memory() const override { return pipeline().stream().slots(); }
 
  protected:
   bool has_made_call(int member) const override {
@@ -91,6 +92,7 @@ class HierarchicalBucket final : public RmaBucketOperation {
   const std::byte* result(std::uint64_t step) const override {
     return slots().data_of(slots().slot_of(step));
   }
+  HostMemory memory() const override { return slots().unlent_memory(); }
 
  protected:
   std::shared_ptr<DoubleBuffer> lendable() const override { return work_.host().slots; }

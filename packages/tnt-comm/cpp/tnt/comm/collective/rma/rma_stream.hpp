@@ -75,6 +75,11 @@ struct RmaStream {
   }
   std::byte* slot(std::uint64_t block) const { return segment->local() + slot_offset(block); }
 
+  /// The memory of all slots.
+  HostMemory slots() const {
+    return {segment, segment->local() + layout.offset, layout.num_bytes()};
+  }
+
   /// Places inside the slot of one block.
   Areas areas() const { return {0, layout.areas.work}; }
 };

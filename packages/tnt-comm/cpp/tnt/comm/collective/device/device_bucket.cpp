@@ -1,0 +1,98 @@
+#include "tnt/comm/collective/device/device_bucket.hpp"
+
+namespace tnt::comm {
+namespace {
+
+/// Work between what is in somebody's stream and what comes into it later: in that stream, or, if
+/// it is not known, in ours, for which all streams of the context wait and are waited for.
+class Place {
+ public:
+  Place(std::shared_ptr<Device> device, ForeignStream theirs, DeviceStream& ours,
+        DeviceEvent& event)
+      : ours_(ours), event_(event) {
+    if (theirs != nullptr) {
+      theirs_.emplace(std::move(device), theirs);
+    } else {
+      event_.record(nullptr);
+      ours_.wait_for(event_);
+    }
+  }
+  /// Marks the end of the work by the event.
+  void end() {
+    stream().record(event_);
+    if (!theirs_) event_.hold_up(nullptr);
+  }
+  DeviceStream& stream() { return theirs_ ? *theirs_ : ours_; }
+
+ private:
+  DeviceStream& ours_;
+  DeviceEvent& event_;
+  std::optional<DeviceStream> theirs_;
+};
+
+}  // namespace
+
+void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data,
+                        double scale, ForeignStream stream, DeviceEvent& used) {
+  if (tensor.count == 0) return;
+  // It was handed out in another stream, perhaps.
+  if (stream != nullptr) used.hold_up(stream);
+  Place place(device_, stream, stream_, used);
+  const DevicePointer to = this->data(step) + tensor.offset;
+  if (tensor.narrow) {
+    place.stream().pack_narrowed(to, data, tensor.count, *tensor.narrow, scale);
+  } else {
+    place.stream().pack_scaled(to, data, tensor.count, tensor.dtype, scale);
+  }
+  place.end();
+  stream_.wait_for(used);
+}
+
+void DeviceBucket::pack_from_host(std::uint64_t step, std::size_t offset, const void* packed,
+                                  std::size_t num_bytes) {
+  if (num_bytes == 0) return;
+  stream_.copy_from_host(data(step) + offset, packed, num_bytes);
+}
+
+void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
+                            ForeignStream stream, DeviceEvent& used) {
+  if (tensor.count == 0) return;
+  Place place(device_, stream, stream_, used);
+  place.stream().wait_for(summed_);
+  const DevicePointer from = data(step) + tensor.offset;
+  if (tensor.narrow) {
+    place.stream().unpack_widened(out, from, tensor.count, *tensor.narrow);
+  } else {
+    place.stream().copy(out, from, tensor.num_bytes());
+  }
+  place.end();
+}
+
+void DeviceBucket::hand_out_to_host(std::uint64_t step, std::size_t offset, void* out,
+                                    std::size_t num_bytes, const Deadline& deadline) {
+  if (num_bytes == 0) return;
+  DeviceStream own(device_);
+  own.wait_for(summed_);
+  own.copy_to_host(out, data(step) + offset, num_bytes);
+  own.synchronize(deadline);
+}
+
+void DeviceBucket::announce(std::uint64_t step) {
+  follow_packing(step);
+  stream_.record(packed_);
+  wake_engine();
+}
+
+std::byte* DeviceBucket::input(std::uint64_t) {
+  throw Error(ErrorKind::comm, "a bucket of a GPU cannot be packed in the memory of the host");
+}
+const std::byte* DeviceBucket::result(std::uint64_t) const {
+  throw Error(ErrorKind::comm, "a bucket of a GPU cannot be read in the memory of the host");
+}
+
+std::string DeviceBucket::own_part() const {
+  if (awaits_this_rank()) return BucketOperation::own_part();
+  return text("this rank itself: its GPU, ", device_->name(), ", is still at work");
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "tnt/comm/base/waiting.hpp"
+#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/device/device.hpp"
+#include "tnt/comm/progress/engine.hpp"
+
+namespace tnt::comm {
+
+/// A tensor of a bucket on a GPU: what is packed is scale * data, and handed out is the sum.
+struct DeviceTensor {
+  std::size_t offset = 0;  ///< in the bucket, bytes
+  std::size_t count = 0;   ///< elements
+  DType dtype = DType::float32;
+  std::optional<DType> narrow = {};  ///< as what it travels, if that is not its own dtype
+
+  std::size_t num_bytes() const { return count * size_of(dtype); }
+};
+
+/// A bucket in the memory of a GPU, whichever way its allreduce takes.
+///
+/// The host never waits for the GPU here: tensors are packed and handed out in the stream of
+/// whoever computes them, and our own streams wait for events in it. So a tensor's memory is used
+/// in the order of that stream, as its allocator assumes, and copies between GPU and host are not
+/// behind what else is in it. The engine looks at events, and is woken when one is there.
+class DeviceBucket : public BucketOperation {
+ public:
+  DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
+               std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
+      : BucketOperation(std::move(abort_state), spec.name),
+        device_(std::move(device)),
+        bell_(std::move(bell)),
+        num_bytes_(spec.num_bytes()) {}
+
+  /// Packs scale * data after what is in the stream, and nothing later in it before. `used` is the
+  /// tensor's own event.
+  void pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data, double scale,
+            ForeignStream stream, DeviceEvent& used);
+  /// The same for a tensor in the memory of the host, as it is to be in the bucket.
+  void pack_from_host(std::uint64_t step, std::size_t offset, const void* packed,
+                      std::size_t num_bytes);
+
+  /// The completed step's sum of a tensor, likewise.
+  void hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
+                ForeignStream stream, DeviceEvent& used);
+  /// The same into the memory of the host, as it is in the bucket. Waits for the GPU.
+  void hand_out_to_host(std::uint64_t step, std::size_t offset, void* out, std::size_t num_bytes,
+                        const Deadline& deadline);
+
+  // Of the memory of the host, of which this bucket has none.
+  std::byte* input(std::uint64_t step) final;
+  const std::byte* result(std::uint64_t step) const final;
+
+ protected:
+  /// Where the bucket of a step lies, before and after its allreduce.
+  virtual DevicePointer data(std::uint64_t step) const = 0;
+
+  /// Part of post(), when all tensors of the bucket are in our stream.
+  void announce(std::uint64_t step) final;
+  /// What follows the last tensor in our stream before others can have the bucket.
+  virtual void follow_packing(std::uint64_t /*step*/) {}
+  bool is_packed() const { return packed_.is_complete(); }
+
+  /// The sum is there when what is in our stream now is done.
+  void mark_result() { stream_.record(summed_); }
+  /// Lets the engine look again when what is in our stream now is done.
+  void wake_engine() {
+    stream_.call([bell = bell_] { bell->ring(); });
+  }
+
+  DeviceStream& stream() { return stream_; }
+  const std::shared_ptr<Device>& device() const { return device_; }
+  std::size_t num_bytes() const { return num_bytes_; }
+
+  std::string own_part() const override;
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::shared_ptr<EngineBell> bell_;
+  std::size_t num_bytes_;
+  DeviceStream stream_{device_};
+  DeviceEvent packed_{device_};
+  DeviceEvent summed_{device_};
+};
+
+/// The bucket of a rank that is alone: its sum is what it packs.
+class SoloDeviceBucket final : public DeviceBucket {
+ public:
+  SoloDeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
+                   std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
+      : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
+        memory_(std::move(device), spec.num_bytes()) {}
+
+ protected:
+  DevicePointer data(std::uint64_t) const override { return memory_.data(); }
+  void follow_packing(std::uint64_t) override { mark_result(); }
+  bool try_begin() override { return true; }
+  Progress advance_step() override { return Progress::done; }
+  std::vector<int> missing() const override { return {}; }
+
+ private:
+  DeviceBuffer memory_;
+};
+
+}  // namespace tnt::comm

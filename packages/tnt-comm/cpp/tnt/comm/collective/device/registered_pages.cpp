@@ -1,0 +1,34 @@
+#include "tnt/comm/collective/device/registered_pages.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace tnt::comm {
+
+RegisteredPages::RegisteredPages(const std::shared_ptr<Device>& device,
+                                 std::vector<HostMemory> pieces)
+    : pieces_(std::move(pieces)) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges;
+  for (const HostMemory& piece : pieces_) {
+    const auto begin = reinterpret_cast<std::uintptr_t>(piece.begin);
+    if (piece.num_bytes == 0) continue;
+    ranges.emplace_back(begin / page * page, (begin + piece.num_bytes + page - 1) / page * page);
+  }
+  std::sort(ranges.begin(), ranges.end());
+  // What shares a page is registered at once: the driver takes none twice. What only touches may
+  // be another mapping.
+  for (std::size_t i = 0; i < ranges.size();) {
+    auto [begin, end] = ranges[i];
+    for (++i; i < ranges.size() && ranges[i].first < end; ++i) {
+      end = std::max(end, ranges[i].second);
+    }
+    registered_.push_back(
+        std::make_unique<PinnedMemory>(device, reinterpret_cast<void*>(begin), end - begin));
+  }
+}
+
+}  // namespace tnt::comm

@@ -1,0 +1,220 @@
+#include "tnt/comm/communicator/device_buckets.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tnt/comm/collective/device/ipc_bucket.hpp"
+#include "tnt/comm/collective/device/registered_pages.hpp"
+#include "tnt/comm/collective/device/staged_bucket.hpp"
+#include "tnt/comm/communicator/streams.hpp"
+
+namespace tnt::comm {
+namespace {
+
+constexpr const char* kRound = "the memory of GPUs";
+
+/// What the members say of a step on the way to sums between GPUs: each gives a text, or what keeps
+/// it from it. All go the same way, since all know the first obstacle.
+class Round {
+ public:
+  /// Collective. `offer` gives this rank's text; what it throws is an obstacle.
+  template <typename Function>
+  Round(Group& group, Function&& offer) {
+    std::string own;
+    try {
+      own = text(kOffer, offer());
+    } catch (const std::exception& error) {
+      own = error.what();
+      if (own.empty()) own = "unknown";
+    }
+    texts_ = group.gather_texts(own, kRound);
+    for (std::size_t member = 0; member < texts_.size() && obstacle_.empty(); ++member) {
+      if (texts_[member].front() != kOffer) {
+        obstacle_ = text("rank ", group.ranks()[member], ": ", texts_[member]);
+      }
+      texts_[member].erase(0, 1);
+    }
+  }
+  const std::string& obstacle() const { return obstacle_; }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  static constexpr char kOffer = '=';  // before a text that is no obstacle
+
+  std::vector<std::string> texts_;
+  std::string obstacle_;
+};
+
+std::string text_of(const IpcHandle& handle) {
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const std::byte byte : handle) {
+    digits += kDigits[std::to_integer<int>(byte >> 4)];
+    digits += kDigits[std::to_integer<int>(byte & std::byte{15})];
+  }
+  return digits;
+}
+
+IpcHandle handle_of(const std::string& digits) {
+  IpcHandle handle{};
+  const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
+  for (std::size_t i = 0; i < handle.size(); ++i) {
+    handle[i] = static_cast<std::byte>(value(digits.at(2 * i)) * 16 + value(digits.at(2 * i + 1)));
+  }
+  return handle;
+}
+
+// Where nothing needs to be asked: the same on all members but for their settings.
+std::string obstacle_of_group(const Group& group, const std::vector<BucketSpec>& specs,
+                              const std::shared_ptr<Device>& device) {
+  const bool is_summed = std::ranges::all_of(
+      specs, [](const BucketSpec& spec) { return is_summed_on_devices(spec.dtype); });
+  if (group.runtime().environment().gpu_sums == GpuSums::host) return "TNT_GPU_SUMS is host";
+  if (!device) return "it has no GPU";
+  if (group.topology() != Topology::readable) return "not all ranks are on one host";
+  if (group.size() > kMostDeviceSources) return "there are too many ranks";
+  if (!is_summed) return "it sums other types than floating-point numbers";
+  return {};
+}
+
+std::vector<IpcBucket::Layout> lay_out(const std::vector<BucketSpec>& specs) {
+  constexpr std::size_t kAlignment = 256;
+  std::vector<IpcBucket::Layout> layouts;
+  std::size_t end = 0;
+  for (const BucketSpec& spec : specs) {
+    const std::size_t part_bytes = round_up(spec.num_bytes(), kAlignment);
+    layouts.push_back({end, part_bytes, IpcBucket::kNumNotifications * layouts.size()});
+    end += IpcBucket::kNumParts * part_bytes;
+  }
+  layouts.push_back({end, 0, IpcBucket::kNumNotifications * layouts.size()});  // of all
+  return layouts;
+}
+
+/// The memory of the GPUs of all members; null, and why, if it cannot be had.
+std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpec>& specs,
+                                       const std::shared_ptr<Device>& device, std::size_t num_bytes,
+                                       std::string& obstacle) {
+  const Round present(group, [&] {
+    const std::string own = obstacle_of_group(group, specs, device);
+    if (!own.empty()) throw UsageError(own);
+    return device->pci_address();
+  });
+  if (!(obstacle = present.obstacle()).empty()) return nullptr;
+  std::shared_ptr<IpcMemory> memory;
+  const Round offered(group, [&] {
+    for (const std::string& other : present.texts()) {
+      if (device->can_reach(other)) continue;
+      throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", other);
+    }
+    memory = std::make_shared<IpcMemory>(device, num_bytes);
+    return text_of(memory->local.handle());
+  });
+  if (!(obstacle = offered.obstacle()).empty()) return nullptr;
+  const Round opened(group, [&] {
+    for (std::size_t member = 0; member < offered.texts().size(); ++member) {
+      const bool is_own = member == static_cast<std::size_t>(group.rank());
+      memory->peers.push_back(
+          is_own ? nullptr
+                 : std::make_unique<PeerBuffer>(device, handle_of(offered.texts()[member])));
+    }
+    return std::string();
+  });
+  if (!(obstacle = opened.obstacle()).empty()) return nullptr;
+  return memory;
+}
+
+std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& segments,
+                                                    const std::vector<BucketSpec>& specs,
+                                                    const std::vector<IpcBucket::Layout>& layouts,
+                                                    const std::shared_ptr<Device>& device,
+                                                    const std::shared_ptr<IpcMemory>& memory) {
+  const std::shared_ptr<Segment> segment =
+      segments.create({1, std::max<std::size_t>(layouts.back().first, 1)});
+  std::vector<std::shared_ptr<DeviceBucket>> buckets;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], group.tree(),
+                                                  device, group.engine().bell(), memory, segment,
+                                                  layouts[i]));
+  }
+  return buckets;
+}
+
+void register_memory(const Group& group, const std::shared_ptr<Device>& device,
+                     const std::vector<std::shared_ptr<StagedBucket>>& buckets) {
+  std::vector<HostMemory> pieces;
+  for (const auto& bucket : buckets) pieces.push_back(bucket->copied_memory());
+  try {
+    const auto pages = std::make_shared<RegisteredPages>(device, std::move(pieces));
+    for (const auto& bucket : buckets) bucket->keep(pages);
+  } catch (const Error& error) {
+    log_warning(group.abort_state()->world_rank(), error.what(),
+                " Copies between GPU and host will be slow. [gpu-memory-not-registered]");
+  }
+}
+
+std::vector<std::shared_ptr<DeviceBucket>> make_staged(Group& group, SegmentSet& segments,
+                                                       const std::vector<BucketSpec>& specs,
+                                                       const std::shared_ptr<Device>& device) {
+  std::vector<std::shared_ptr<StagedBucket>> buckets;
+  const auto of_host = create_buckets(group, segments, specs);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    buckets.push_back(std::make_shared<StagedBucket>(group.abort_state(), specs[i], device,
+                                                     group.engine().bell(), of_host[i]));
+  }
+  register_memory(group, device, buckets);
+  return {buckets.begin(), buckets.end()};
+}
+
+}  // namespace
+
+std::string obstacle_of_device(int ordinal, bool is_stream_known) {
+  std::string reason;
+  const auto device = Device::find(ordinal, reason);
+  if (!device || is_stream_known || device->can_order_whole_context()) return reason;
+  return "The stream of the tensors is not known, and the driver cannot wait for all streams: "
+         "update"
+         " it to that of CUDA 12.5 or later.";
+}
+
+std::shared_ptr<Device> device_or_none(int ordinal) {
+  if (ordinal == -1) return nullptr;
+  std::string reason;
+  if (auto device = Device::find(ordinal, reason)) return device;
+  throw Error(ErrorKind::comm, reason);
+}
+
+DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
+                                    const std::vector<BucketSpec>& specs,
+                                    const std::shared_ptr<Device>& device) {
+  DeviceBuckets result;
+  if (group.size() == 1 && device) {
+    for (const BucketSpec& spec : specs) {
+      result.of_device.push_back(std::make_shared<SoloDeviceBucket>(group.abort_state(), spec,
+                                                                    device, group.engine().bell()));
+    }
+    result.engine.reason = "there is one rank";
+    return result;
+  }
+  const std::vector<IpcBucket::Layout> layouts = lay_out(specs);
+  std::string obstacle;
+  const auto memory = open_memory(group, specs, device, layouts.back().offset, obstacle);
+  if (memory) {
+    result.of_device = make_ipc(group, segments, specs, layouts, device, memory);
+    result.engine = {GpuSums::ipc, "all GPUs reach each other"};
+    return result;
+  }
+  if (group.runtime().environment().gpu_sums == GpuSums::ipc) {
+    throw UsageError("TNT_GPU_SUMS=ipc cannot be had: ", obstacle,
+                     ". Set it to auto, or to host, for sums by the CPUs.");
+  }
+  result.engine = {GpuSums::host, obstacle};
+  if (device) {
+    result.of_device = make_staged(group, segments, specs, device);
+  } else {
+    result.of_host = create_buckets(group, segments, specs);
+  }
+  return result;
+}
+
+}  // namespace tnt::comm
