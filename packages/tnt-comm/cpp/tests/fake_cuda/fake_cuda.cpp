@@ -5,10 +5,60 @@
 #include "tnt/comm/base/error.hpp"
 
 namespace tnt::comm::tests {
+namespace {
+
+cuda::Functions driver_functions() {
+  cuda::Functions all{};
+  all.init.call = cuInit;
+  all.driver_get_version.call = cuDriverGetVersion;
+  all.get_error_name.call = cuGetErrorName;
+  all.get_error_string.call = cuGetErrorString;
+  all.device_get_count.call = cuDeviceGetCount;
+  all.device_get.call = cuDeviceGet;
+  all.device_get_name.call = cuDeviceGetName;
+  all.device_get_uuid.call = cuDeviceGetUuid;
+  all.device_total_mem.call = cuDeviceTotalMem_v2;
+  all.device_get_attribute.call = cuDeviceGetAttribute;
+  all.device_get_pci_bus_id.call = cuDeviceGetPCIBusId;
+  all.device_get_by_pci_bus_id.call = cuDeviceGetByPCIBusId;
+  all.device_can_access_peer.call = cuDeviceCanAccessPeer;
+  all.device_primary_ctx_retain.call = cuDevicePrimaryCtxRetain;
+  all.device_primary_ctx_release.call = cuDevicePrimaryCtxRelease_v2;
+  all.ctx_push_current.call = cuCtxPushCurrent_v2;
+  all.ctx_pop_current.call = cuCtxPopCurrent_v2;
+  all.ctx_record_event.call = cuCtxRecordEvent;
+  all.ctx_wait_event.call = cuCtxWaitEvent;
+  all.mem_alloc.call = cuMemAlloc_v2;
+  all.mem_free.call = cuMemFree_v2;
+  all.memset_d8_async.call = cuMemsetD8Async;
+  all.memcpy_dtod_async.call = cuMemcpyDtoDAsync_v2;
+  all.memcpy_dtoh_async.call = cuMemcpyDtoHAsync_v2;
+  all.memcpy_htod_async.call = cuMemcpyHtoDAsync_v2;
+  all.mem_host_register.call = cuMemHostRegister_v2;
+  all.mem_host_unregister.call = cuMemHostUnregister;
+  all.ipc_get_mem_handle.call = cuIpcGetMemHandle;
+  all.ipc_open_mem_handle.call = cuIpcOpenMemHandle_v2;
+  all.ipc_close_mem_handle.call = cuIpcCloseMemHandle;
+  all.stream_create.call = cuStreamCreate;
+  all.stream_destroy.call = cuStreamDestroy_v2;
+  all.stream_query.call = cuStreamQuery;
+  all.stream_wait_event.call = cuStreamWaitEvent;
+  all.launch_host_func.call = cuLaunchHostFunc;
+  all.event_create.call = cuEventCreate;
+  all.event_destroy.call = cuEventDestroy_v2;
+  all.event_record.call = cuEventRecord;
+  all.event_query.call = cuEventQuery;
+  all.module_load_data.call = cuModuleLoadData;
+  all.module_unload.call = cuModuleUnload;
+  all.module_get_function.call = cuModuleGetFunction;
+  all.launch_kernel.call = cuLaunchKernel;
+  return all;
+}
+
+}  // namespace
 
 FakeCuda::FakeCuda(const FakeCudaSettings& settings)
-    : driver_{.functions = fake_cuda::driver_functions(),
-              .release_limit_s = settings.release_limit_s} {
+    : driver_{.functions = driver_functions(), .release_limit_s = settings.release_limit_s} {
   fake_cuda::reset_driver();
   fake_cuda::apply_number_of_devices(settings.num_devices);
   for (std::size_t from = 0; from < settings.can_reach.size(); ++from) {

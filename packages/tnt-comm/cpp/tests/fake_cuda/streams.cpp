@@ -1,11 +1,7 @@
 #include "fake_cuda/streams.hpp"
 
-#include <algorithm>
-#include <memory>
+#include <csignal>
 #include <utility>
-
-#include "tnt/comm/base/process.hpp"
-
 namespace tnt::comm::tests::fake_cuda {
 
 Course& course() {
@@ -21,7 +17,12 @@ void wait_until(const std::function<bool()>& is_true) {
 
 Stream::Stream(int device, unsigned seed)
     : device_(device), random_(seed), last_(new Work()), done_(last_) {
-  thread_ = start_without_signals("fake-cuda", [this] { run(); });
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
+  thread_ = std::thread([this] { run(); });
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Stream::~Stream() {

@@ -203,6 +203,7 @@ struct DeviceReport {
   std::vector<Entry> devices;
   std::vector<std::vector<bool>> can_reach;  ///< [from][to]
 };
+/// Opens the driver, but uses no GPU. CommError if the driver does not answer.
 DeviceReport describe_devices();
 
 }  // namespace tnt::comm
