@@ -236,6 +236,7 @@ Environment parse_environment(const VariableLookup& lookup) {
   result.gaspi_machine_file = lookup("GASPI_MFILE").value_or("");
   result.ucx_library = text_of(lookup, kUcxLibrary);
   result.ucx_rdma = static_cast<RdmaUse>(word_index(lookup, kUcxRdma));
+  result.cuda_library = text_of(lookup, kCudaLibrary);
   result.gpu_sums = static_cast<GpuSums>(word_index(lookup, kGpuSums));
   result.rendezvous = rendezvous(lookup);
   result.job_id = job_id(lookup, result);

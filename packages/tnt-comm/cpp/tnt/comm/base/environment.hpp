@@ -56,6 +56,7 @@ struct Environment {
   int gpi2_port = 0;        ///< TNT_GPI2_PORT, first of its ports; 0: GPI-2's own choice
   std::string ucx_library;  ///< TNT_UCX_LIBRARY; empty: looked for
   RdmaUse ucx_rdma = RdmaUse::automatic;  ///< TNT_UCX_RDMA: auto, on or off
+  std::string cuda_library;               ///< TNT_CUDA_LIBRARY; empty: that of the system
   GpuSums gpu_sums = GpuSums::automatic;  ///< TNT_GPU_SUMS: auto, host or ipc
   std::optional<HostAndPort> rendezvous;  ///< TNT_RENDEZVOUS, where rank 0 listens
   std::string job_secret;  ///< TNT_JOB_SECRET, by which the ranks of a job know each other

@@ -38,6 +38,7 @@ constexpr Variable kGpi2Library{.name = "TNT_GPI2_LIBRARY"};
 constexpr Variable kGpi2Port{.name = "TNT_GPI2_PORT", .minimum = 1024, .maximum = 64511};
 constexpr Variable kUcxLibrary{.name = "TNT_UCX_LIBRARY"};
 constexpr Variable kUcxRdma{.name = "TNT_UCX_RDMA", .fallback = "auto", .words = {"auto", "on", "off"}};
+constexpr Variable kCudaLibrary{.name = "TNT_CUDA_LIBRARY"};
 constexpr Variable kGpuSums{.name = "TNT_GPU_SUMS", .fallback = "auto", .words = {"auto", "host", "ipc"}};
 constexpr Variable kRendezvous{.name = "TNT_RENDEZVOUS"};
 constexpr Variable kJobSecret{.name = "TNT_JOB_SECRET", .least_bytes = 16};

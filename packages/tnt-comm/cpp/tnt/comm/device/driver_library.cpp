@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 
+#include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/base/error.hpp"
 #include "tnt/comm/base/process.hpp"
 
@@ -32,9 +33,10 @@ std::string initialize(Driver& driver) {
   return {};
 }
 
-std::unique_ptr<Driver> open_driver(std::string& reason) {
+std::unique_ptr<const Driver> open_driver(const std::string& stated_path, std::string& reason) {
   try {
-    const SharedLibrary library = open_library(kCuda, {kLibraryName}, {});
+    const std::string path = stated_path.empty() ? kLibraryName : stated_path;
+    const SharedLibrary library = open_library(kCuda, {path}, stated_path);
     auto driver = std::make_unique<Driver>(Driver{.functions = {.from = library}});
     reason = initialize(*driver);
     if (reason.empty()) return driver;
@@ -60,7 +62,7 @@ const Driver* find_driver(std::string& reason) {
     is_substitute_initialized = reason.empty();
     return reason.empty() ? substitute : nullptr;
   }
-  if (opened == nullptr) opened = open_driver(reason);
+  if (opened == nullptr) opened = open_driver(read_environment().cuda_library, reason);
   return opened.get();
 }
 
