@@ -72,6 +72,10 @@ tnt_comm_status tnt_reducer_is_in_place(int64_t reducer, int64_t tensor, int32_t
 tnt_comm_status tnt_reducer_finish(int64_t reducer, int64_t tensor, void* out);
 tnt_comm_status tnt_reducer_lend(int64_t reducer, int64_t tensor, const void** data, void** view);
 void tnt_reducer_return(void* view);
+tnt_comm_status tnt_reducer_start_on_device(int64_t reducer, int64_t tensor, const void* data,
+                                            double scale, void* stream);
+tnt_comm_status tnt_reducer_finish_on_device(int64_t reducer, int64_t tensor, void* out,
+                                             void* stream);
 tnt_comm_status tnt_gatherer_size(int64_t gatherer, int32_t* size);
 tnt_comm_status tnt_gatherer_start(int64_t gatherer, const void* data, uint64_t num_bytes);
 tnt_comm_status tnt_gatherer_wait(int64_t gatherer, uint64_t* num_bytes_of_rank,

@@ -54,6 +54,8 @@ extern "C" __attribute__((visibility("default"))) const char* tnt_keras_open_com
       !find(handle, "tnt_reducer_is_in_place", library.reducer_is_in_place) ||
       !find(handle, "tnt_reducer_finish", library.reducer_finish) ||
       !find(handle, "tnt_reducer_lend", library.reducer_lend) ||
+      !find(handle, "tnt_reducer_start_on_device", library.reducer_start_on_device) ||
+      !find(handle, "tnt_reducer_finish_on_device", library.reducer_finish_on_device) ||
       !find(handle, "tnt_reducer_return", library.reducer_return) ||
       !find(handle, "tnt_gatherer_size", library.gatherer_size) ||
       !find(handle, "tnt_gatherer_start", library.gatherer_start) ||

@@ -17,6 +17,8 @@ struct CommLibrary {
   decltype(&tnt_reducer_is_in_place) reducer_is_in_place = nullptr;
   decltype(&tnt_reducer_finish) reducer_finish = nullptr;
   decltype(&tnt_reducer_lend) reducer_lend = nullptr;
+  decltype(&tnt_reducer_start_on_device) reducer_start_on_device = nullptr;
+  decltype(&tnt_reducer_finish_on_device) reducer_finish_on_device = nullptr;
   decltype(&tnt_reducer_return) reducer_return = nullptr;
   decltype(&tnt_gatherer_size) gatherer_size = nullptr;
   decltype(&tnt_gatherer_start) gatherer_start = nullptr;

@@ -212,11 +212,13 @@ void fail(TF_OpKernelConstruction* context, const std::exception& error) {
 }
 
 void register_kernel_functions(const char* op_name, std::optional<TypeConstraint> constraint,
+                               const KernelDevice& device,
                                void* (*create)(TF_OpKernelConstruction*),
                                void (*compute)(void*, TF_OpKernelContext*),
                                void (*destroy)(void*)) {
   StatusPtr status = new_status();
-  TF_KernelBuilder* builder = TF_NewKernelBuilder(op_name, "CPU", create, compute, destroy);
+  TF_KernelBuilder* builder = TF_NewKernelBuilder(op_name, device.name, create, compute, destroy);
+  for (const char* argument : device.of_host) TF_KernelBuilder_HostMemory(builder, argument);
   if (constraint) {
     TF_KernelBuilder_TypeConstraint(builder, constraint->attribute, constraint->dtype,
                                     status.get());

@@ -80,10 +80,18 @@ struct TypeConstraint {
   TF_DataType dtype;
 };
 
-/// Registers a CPU kernel of class `Kernel`, which has a constructor from
+/// Where a kernel computes, and which of its inputs and outputs are in the memory of the host
+/// nevertheless.
+struct KernelDevice {
+  const char* name = "CPU";
+  std::vector<const char*> of_host = {};
+};
+
+/// Registers a kernel of class `Kernel`, which has a constructor from
 /// `TF_OpKernelConstruction*` and a `void compute(TF_OpKernelContext*)`; both may throw.
 template <typename Kernel>
-void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint = {});
+void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint = {},
+                     const KernelDevice& device = {});
 
 /// Defines an operation. It is deliberately *not* marked stateful: tf.function would chain stateful
 /// operations in program order, which would serialise all communication after backpropagation. The
@@ -112,13 +120,15 @@ void register_stateful_op(const char* name, const std::vector<const char*>& inpu
 void fail(TF_OpKernelContext* context, const std::exception& error);
 void fail(TF_OpKernelConstruction* context, const std::exception& error);
 void register_kernel_functions(const char* op_name, std::optional<TypeConstraint> constraint,
+                               const KernelDevice& device,
                                void* (*create)(TF_OpKernelConstruction*),
                                void (*compute)(void*, TF_OpKernelContext*), void (*destroy)(void*));
 
 template <typename Kernel>
-void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint) {
+void register_kernel(const char* op_name, std::optional<TypeConstraint> constraint,
+                     const KernelDevice& device) {
   register_kernel_functions(
-      op_name, constraint,
+      op_name, constraint, device,
       [](TF_OpKernelConstruction* context) -> void* {
         try {
           return new Kernel(context);

@@ -6,6 +6,7 @@ namespace {
 // tf.load_op_library wraps every operation that is registered while the library is being loaded.
 __attribute__((constructor)) void register_all() {
   tnt::keras::register_reduce_ops();
+  tnt::keras::register_device_reduce_ops();
   tnt::keras::register_gather_ops();
   tnt::keras::register_broadcast_ops();
   tnt::keras::register_allreduce_op();

@@ -4,6 +4,7 @@
 namespace tnt::keras {
 
 void register_reduce_ops();
+void register_device_reduce_ops();
 void register_gather_ops();
 void register_broadcast_ops();
 void register_allreduce_op();

@@ -95,6 +95,7 @@ TF_KernelBuilder* TF_NewKernelBuilder(const char* op_name, const char* device_na
                                       void (*destroy)(void*));
 void TF_KernelBuilder_TypeConstraint(TF_KernelBuilder* builder, const char* attribute,
                                      TF_DataType dtype, TF_Status* status);
+void TF_KernelBuilder_HostMemory(TF_KernelBuilder* builder, const char* argument);
 void TF_RegisterKernelBuilder(const char* kernel_name, TF_KernelBuilder* builder,
                               TF_Status* status);
 void TF_OpKernelConstruction_GetAttrInt64(TF_OpKernelConstruction* context, const char* name,

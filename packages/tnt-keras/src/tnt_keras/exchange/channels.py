@@ -16,6 +16,7 @@ import tensorflow as tf
 import tnt_comm
 from tnt_keras.exchange import ops
 from tnt_keras.exchange.exchange_plan import ExchangedValue
+from tnt_keras.exchange.gpus import gpu_of_job, tell_what_sums
 from tnt_keras.process.rank import logger, settings
 
 
@@ -142,7 +143,11 @@ class SharedReducers:
         ]
         plan = tnt_comm.FusionPlan(specs, fusion.threshold_bytes, fusion.wire_dtype)
         announce(self._name, plan)
-        return tnt_comm.GradientReducer(plan, name=self._name, phase=self._phase)
+        gpu = gpu_of_job()
+        reducer = tnt_comm.GradientReducer(plan, name=self._name, phase=self._phase, gpu=gpu)
+        if gpu is not None:
+            tell_what_sums(*reducer.gpu_sums)
+        return reducer
 
 
 class SharedGatherers:

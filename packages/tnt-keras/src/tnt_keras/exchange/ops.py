@@ -29,6 +29,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 import tnt_comm
+from tnt_keras.exchange.gpus import placement_of
 from tnt_keras.process.comm_interface import REDUCTIONS
 from tnt_keras.process.framework import op_library
 from tnt_keras.process.rank import get_size
@@ -104,9 +105,10 @@ def start_reduce(
     even of values that are not finite. A large `value` that nothing else reads is summed in its
     memory.
     """
-    token, pending = op_library().tnt_start_reduce(
-        value, scale, reducer=reducer.handle, tensor_id=tensor_id
-    )
+    with placement_of(reducer):
+        token, pending = op_library().tnt_start_reduce(
+            value, scale, reducer=reducer.handle, tensor_id=tensor_id
+        )
     pending.set_shape(value.shape)
     return token, pending
 
@@ -115,9 +117,10 @@ def finish_reduce(
     pending: tf.Tensor, barrier: tf.Tensor, reducer: tnt_comm.GradientReducer, tensor_id: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
     """Wait for a sum: its token, and the sum, bitwise the same on all ranks. Collective."""
-    token, total = op_library().tnt_finish_reduce(
-        pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
-    )
+    with placement_of(reducer):
+        token, total = op_library().tnt_finish_reduce(
+            pending, barrier, reducer=reducer.handle, tensor_id=tensor_id
+        )
     total.set_shape(pending.shape)
     return token, total
 

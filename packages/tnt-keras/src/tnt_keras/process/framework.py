@@ -51,11 +51,6 @@ def check_devices(settings: Settings) -> None:
         )
     if sees_gpu and get_size() > 1:
         _check_one_gpu()
-        logger.warning(
-            "Gradients of GPUs pass through the memory of the host: they are copied there, summed "
-            "by CPUs, and copied back. That takes time, and changes no result. "
-            "[gradients-through-host]"
-        )
 
 
 def _check_one_gpu() -> None:
@@ -67,6 +62,11 @@ def _check_one_gpu() -> None:
             "Import tarantella before anything else uses TensorFlow. [one-gpu-for-all]",
             count,
         )
+
+
+def path_of_operations() -> str:
+    """Return the path of the library of our operations. Local."""
+    return str(_LIBRARY)
 
 
 @functools.cache

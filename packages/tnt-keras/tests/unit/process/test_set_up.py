@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import tensorflow as tf
 
-from tnt_keras.process import framework, rank
+from tnt_keras.process import rank
 from tnt_keras.process.framework import check_devices
 from tnt_keras.process.rank import Settings, set_up_logging
 from tnt_keras.process.variables import ALL_NAMES, warnings_of_unknown
@@ -77,22 +77,3 @@ def test_missing_gpu_is_told_with_the_remedy(monkeypatch: pytest.MonkeyPatch) ->
         check_devices(Settings(gpus_per_node=2))
     check_devices(Settings(gpus_per_node=0))
     check_devices(Settings())
-
-
-@pytest.mark.parametrize(
-    ("gpus_per_node", "size", "is_said"),
-    [(1, 2, True), (None, 2, True), (1, 1, False), (0, 2, False)],
-)
-def test_several_ranks_with_gpus_are_told_how_gradients_travel(
-    gpus_per_node: int | None,
-    size: int,
-    is_said: bool,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
-    monkeypatch.setattr(framework, "get_size", lambda: size)
-    check_devices(Settings(gpus_per_node=gpus_per_node))
-    assert (
-        any("through the memory of the host" in message for message in caplog.messages) == is_said
-    )
