@@ -1,3 +1,3 @@
 """Fixtures of all suites, and how many examples hypothesis tries."""
 
-pytest_plugins = ["process_of_tests", "rank_pools", "fake_gpus"]
+pytest_plugins = ["process_of_tests", "rank_pools"]
