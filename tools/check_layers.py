@@ -18,7 +18,7 @@ INCLUDES: dict[str, set[str]] = {
     "device": {"base", "kernel"},  # GPUs: it knows no ranks
     "progress": {"base"},  # advances operations: it knows no algorithm and no network
     "collective": {"base", "trace", "transport", "kernel", "device", "progress"},
-    "communicator": {"base", "trace", "transport", "progress", "collective"},
+    "communicator": {"base", "trace", "transport", "device", "progress", "collective"},
     "reducer": {"base", "trace", "kernel", "collective", "communicator"},
     "capi": {"base", "communicator", "reducer"},
     "bindings": {"base", "trace", "communicator", "reducer", "capi"},

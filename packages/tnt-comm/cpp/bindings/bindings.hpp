@@ -22,6 +22,7 @@ namespace tnt::comm::bindings {
 void bind_group(pybind11::module_& module);
 void bind_allreduce(pybind11::module_& module);
 void bind_reducer(pybind11::module_& module);
+void bind_devices(pybind11::module_& module);
 
 /// Joins the job if it is not yet. With the GIL, which it releases meanwhile.
 void ensure_joined();

@@ -184,4 +184,5 @@ PYBIND11_MODULE(_core, module) {
   bind_group(module);
   bind_allreduce(module);
   bind_reducer(module);
+  bind_devices(module);
 }

@@ -49,7 +49,7 @@ from tnt_comm.counters import Counters, counters
 from tnt_comm.errors import CommError, CommTimeoutError, MismatchError, PeerLostError
 from tnt_comm.fusion_plan import Bucket, FusionPlan, TensorSpec
 from tnt_comm.gatherer import Gatherer
-from tnt_comm.gpus import gpu_obstacle
+from tnt_comm.gpus import describe_devices, gpu_obstacle
 from tnt_comm.gradient_reducer import GradientReducer
 from tnt_comm.group import Group
 from tnt_comm.job import (
@@ -96,6 +96,7 @@ __all__ = [
     "barrier",
     "broadcast",
     "counters",
+    "describe_devices",
     "empty",
     "finalize",
     "fusion_threshold_for",

@@ -58,7 +58,7 @@ TEST(StatedDriver, IsTheOneThatIsOpened) {
     const std::string reason = reason_of_none();
     EXPECT_TRUE(reason.starts_with("TNT_CUDA_LIBRARY='/nowhere/libcuda.so.1' cannot be loaded ("))
         << reason;
-    EXPECT_TRUE(reason.ends_with("). It comes with the driver of NVIDIA's GPUs.")) << reason;
+    EXPECT_TRUE(reason.ends_with("No such file or directory).")) << reason;
   }
   {
     const StatedLibrary stated("libm.so.6");

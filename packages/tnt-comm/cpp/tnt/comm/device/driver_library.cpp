@@ -10,8 +10,7 @@
 namespace tnt::comm::cuda {
 namespace {
 
-constexpr LibraryNames kCuda = {"CUDA driver", "TNT_CUDA_LIBRARY",
-                                " It comes with the driver of NVIDIA's GPUs."};
+constexpr LibraryNames kCuda = {"CUDA driver", "TNT_CUDA_LIBRARY", ""};
 constexpr const char* kLibraryName = "libcuda.so.1";
 
 std::mutex mutex;
