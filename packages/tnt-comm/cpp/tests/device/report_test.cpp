@@ -32,10 +32,10 @@ TEST(DeviceReports, SayWhyThereIsNoDevice) {
 
 TEST(DeviceReports, NameTheQuestionThatTheDriverDoesNotAnswer) {
   FakeCuda driver;
-  driver.fail("cuDeviceGetUuid", 1, cuda::kInvalidValue);
+  driver.fail("cuDeviceGetUuid_v2", 1, cuda::kInvalidValue);
   EXPECT_STREQ(
       tests::error_of([] { describe_devices(); }).what(),
-      "CUDA's cuDeviceGetUuid has failed with CUDA_ERROR_INVALID_VALUE (invalid argument).");
+      "CUDA's cuDeviceGetUuid_v2 has failed with CUDA_ERROR_INVALID_VALUE (invalid argument).");
 }
 
 }  // namespace

@@ -259,8 +259,8 @@ FAKE_CUDA_API cuDeviceGetName(char* name, int room, cuda::DeviceNumber device) {
   return cuda::kSuccess;
 }
 
-FAKE_CUDA_API cuDeviceGetUuid(cuda::Uuid* uuid, cuda::DeviceNumber device) {
-  Call call("cuDeviceGetUuid");
+FAKE_CUDA_API cuDeviceGetUuid_v2(cuda::Uuid* uuid, cuda::DeviceNumber device) {
+  Call call("cuDeviceGetUuid_v2");
   if (call.is_refused()) return call.result();
   if (!is_device(device)) return cuda::kInvalidDevice;
   for (std::size_t i = 0; i < uuid->bytes.size(); ++i) {

@@ -15,7 +15,7 @@ FAKE_CUDA_API cuGetErrorString(tnt::comm::cuda::Result result, const char** word
 FAKE_CUDA_API cuDeviceGetCount(int* count);
 FAKE_CUDA_API cuDeviceGet(tnt::comm::cuda::DeviceNumber* device, int ordinal);
 FAKE_CUDA_API cuDeviceGetName(char* name, int room, tnt::comm::cuda::DeviceNumber device);
-FAKE_CUDA_API cuDeviceGetUuid(tnt::comm::cuda::Uuid* uuid, tnt::comm::cuda::DeviceNumber device);
+FAKE_CUDA_API cuDeviceGetUuid_v2(tnt::comm::cuda::Uuid* uuid, tnt::comm::cuda::DeviceNumber device);
 FAKE_CUDA_API cuDeviceTotalMem_v2(std::size_t* num_bytes, tnt::comm::cuda::DeviceNumber device);
 FAKE_CUDA_API cuDeviceGetAttribute(int* value, int attribute, tnt::comm::cuda::DeviceNumber device);
 FAKE_CUDA_API cuDeviceGetPCIBusId(char* address, int room, tnt::comm::cuda::DeviceNumber device);

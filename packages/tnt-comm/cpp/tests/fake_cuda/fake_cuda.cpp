@@ -16,7 +16,7 @@ cuda::Functions driver_functions() {
   all.device_get_count.call = cuDeviceGetCount;
   all.device_get.call = cuDeviceGet;
   all.device_get_name.call = cuDeviceGetName;
-  all.device_get_uuid.call = cuDeviceGetUuid;
+  all.device_get_uuid.call = cuDeviceGetUuid_v2;
   all.device_total_mem.call = cuDeviceTotalMem_v2;
   all.device_get_attribute.call = cuDeviceGetAttribute;
   all.device_get_pci_bus_id.call = cuDeviceGetPCIBusId;

@@ -62,8 +62,8 @@ def test_without_a_driver_the_reason_is_said():
 
 
 def test_a_driver_that_does_not_answer_is_the_reason():
-    described = describe_with(fake_gpus(1, fail="cuDeviceGetUuid:1:1"))
+    described = describe_with(fake_gpus(1, fail="cuDeviceGetUuid_v2:1:1"))
     assert described["is_available"] is False
     assert described["reason"] == (
-        "CUDA's cuDeviceGetUuid has failed with CUDA_ERROR_INVALID_VALUE (invalid argument)."
+        "CUDA's cuDeviceGetUuid_v2 has failed with CUDA_ERROR_INVALID_VALUE (invalid argument)."
     )

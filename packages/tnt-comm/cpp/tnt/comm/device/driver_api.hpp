@@ -74,7 +74,7 @@ struct Functions {
   Function<int*> device_get_count = required("cuDeviceGetCount");
   Function<DeviceNumber*, int> device_get = required("cuDeviceGet");
   Function<char*, int, DeviceNumber> device_get_name = required("cuDeviceGetName");
-  Function<Uuid*, DeviceNumber> device_get_uuid = required("cuDeviceGetUuid");
+  Function<Uuid*, DeviceNumber> device_get_uuid = required("cuDeviceGetUuid_v2");
   Function<std::size_t*, DeviceNumber> device_total_mem = required("cuDeviceTotalMem_v2");
   Function<int*, int, DeviceNumber> device_get_attribute = required("cuDeviceGetAttribute");
   Function<char*, int, DeviceNumber> device_get_pci_bus_id = required("cuDeviceGetPCIBusId");
