@@ -186,7 +186,9 @@ void reset_driver() {
   all.failures.clear();
   all.has_failures = false;
   all.is_initialized = false;
-  all.num_streams = all.num_events = all.num_modules = 0;
+  all.events.clear();
+  all.modules.clear();
+  all.num_streams = 0;
   all.num_streams_made = 0;
   Course& at_first = course();
   at_first.is_hung = at_first.is_ending = false;
@@ -196,11 +198,12 @@ void reset_driver() {
 }
 
 std::size_t num_objects_left() {
-  const Objects& all = objects();
-  int num_retained = 0;
-  for (const DeviceContext& context : all.contexts) num_retained += context.num_retained;
-  return all.memory.num_left() + static_cast<std::size_t>(all.num_streams + all.num_events +
-                                                          all.num_modules + num_retained);
+  Objects& all = objects();
+  int num_open = all.num_streams;
+  for (const DeviceContext& context : all.contexts) num_open += context.num_retained;
+  const std::lock_guard lock(all.mutex);
+  return all.memory.num_left() + all.events.size() + all.modules.size() +
+         static_cast<std::size_t>(num_open);
 }
 
 }  // namespace tnt::comm::tests::fake_cuda
@@ -529,17 +532,17 @@ FAKE_CUDA_API cuLaunchHostFunc(cuda::Stream stream, void (*function)(void*), voi
 FAKE_CUDA_API cuEventCreate(cuda::Event* event, unsigned) {
   Call call("cuEventCreate");
   if (call.has_no_context()) return call.result();
-  *event = reinterpret_cast<cuda::Event>(new EventObject());
-  objects().num_events.fetch_add(1, std::memory_order_relaxed);
+  auto made = std::make_unique<EventObject>();
+  *event = reinterpret_cast<cuda::Event>(made.get());
+  const std::lock_guard lock(objects().mutex);
+  objects().events[*event] = std::move(made);
   return cuda::kSuccess;
 }
 
 FAKE_CUDA_API cuEventDestroy_v2(cuda::Event event) {
   Call call("cuEventDestroy_v2");
-  if (event == nullptr) return cuda::kInvalidHandle;
-  delete event_of(event);
-  objects().num_events.fetch_sub(1, std::memory_order_relaxed);
-  return call.result();
+  const std::lock_guard lock(objects().mutex);
+  return objects().events.erase(event) == 0 ? cuda::kInvalidHandle : call.result();
 }
 
 FAKE_CUDA_API cuEventRecord(cuda::Event event, cuda::Stream stream) {
@@ -564,17 +567,17 @@ FAKE_CUDA_API cuEventQuery(cuda::Event event) {
 FAKE_CUDA_API cuModuleLoadData(cuda::Module* module, const void* image) {
   Call call("cuModuleLoadData");
   if (call.has_no_context()) return call.result();
-  *module = reinterpret_cast<cuda::Module>(new std::string(static_cast<const char*>(image)));
-  objects().num_modules.fetch_add(1, std::memory_order_relaxed);
+  auto text = std::make_unique<std::string>(static_cast<const char*>(image));
+  *module = reinterpret_cast<cuda::Module>(text.get());
+  const std::lock_guard lock(objects().mutex);
+  objects().modules[*module] = std::move(text);
   return cuda::kSuccess;
 }
 
 FAKE_CUDA_API cuModuleUnload(cuda::Module module) {
   Call call("cuModuleUnload");
-  if (module == nullptr) return cuda::kInvalidHandle;
-  delete reinterpret_cast<std::string*>(module);
-  objects().num_modules.fetch_sub(1, std::memory_order_relaxed);
-  return call.result();
+  const std::lock_guard lock(objects().mutex);
+  return objects().modules.erase(module) == 0 ? cuda::kInvalidHandle : call.result();
 }
 
 FAKE_CUDA_API cuModuleGetFunction(cuda::Kernel* kernel, cuda::Module module, const char* name) {

@@ -46,8 +46,8 @@ struct Objects {
   std::mutex mutex;
   std::deque<Mark> marks;
   std::atomic<int> num_streams{0};  // that are open
-  std::atomic<int> num_events{0};
-  std::atomic<int> num_modules{0};
+  std::map<cuda::Event, std::unique_ptr<EventObject>> events;
+  std::map<cuda::Module, std::unique_ptr<std::string>> modules;  // their text
   unsigned num_streams_made = 0;
 
   struct Failure {
