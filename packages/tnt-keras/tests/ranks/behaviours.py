@@ -248,13 +248,6 @@ def batch_norm(synchronized: bool, batch_size: int) -> dict[str, Any]:
     }
 
 
-def jit_compile() -> tuple[bool, list[str]]:
-    """Asks for XLA; returns what is in force and what was logged."""
-    with logged() as messages:
-        model = classifier(True, jit_compile=True)
-    return model.jit_compile, messages
-
-
 class _OwnNormalization(keras.layers.BatchNormalization):
     def call(self, inputs: Any, training: bool | None = None) -> Any:
         return inputs - keras.ops.mean(inputs, axis=0) if training else inputs

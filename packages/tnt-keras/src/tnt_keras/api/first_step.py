@@ -48,6 +48,7 @@ def switches(model: Any) -> dict[str, Any]:
     made = [kind for kind in kinds if getattr(model, f"{kind}_function") is not None]
     return {
         "run_eagerly": model.run_eagerly,
+        "jit_compile": bool(model.jit_compile),
         "steps_per_execution": model.steps_per_execution,
         "steps that ran since compile()": made,
         # One rank may have built its model before, but none trains it alone.

@@ -18,8 +18,8 @@ from tnt_keras.api.parallel_strategy import ParallelStrategy, is_distributing
 from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
-from tnt_keras.process.lanes import is_partitioned, use_lanes
-from tnt_keras.process.rank import get_size, is_shown, logger
+from tnt_keras.process.lanes import given_lanes, is_partitioned, use_lanes, warn_of_xla
+from tnt_keras.process.rank import get_size, is_shown
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import Steps, function_for_keras, new_steps, require_call
@@ -115,7 +115,13 @@ class _OfAnyClass(patch.MixinBase):
             # One that makes variables is traced twice, and asks an iterator for a batch each time.
             batches = (lambda batch: [batch]) if kind == "predict" else itertools.repeat
             step = lambda batch: function(batches(batch))  # noqa: E731
-        return new_steps(name, step, self._tnt_owner, run_eagerly=self.run_eagerly)
+        return new_steps(
+            name,
+            step,
+            self._tnt_owner,
+            run_eagerly=self.run_eagerly,
+            compiles=bool(self.jit_compile),
+        )
 
 
 def _made(model: Any, kind: str, make: Callable[..., Any]) -> Any:
@@ -211,7 +217,10 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile the model as `keras.Model.compile` does. Local.
 
-        XLA cannot compile communication, so `jit_compile` is False on several ranks.
+        With `jit_compile=True`, or where Keras chooses so by itself, XLA compiles what lies between
+        exchanges: usually one function of the forward pass and backpropagation, and one of the
+        update. Gradients are then sent when the first one ends, not while it runs. With lanes
+        nothing is compiled.
 
         Args:
             *args: As in Keras.
@@ -221,12 +230,10 @@ class Model(Fitting, Evaluating, SingleBatches, Saving, keras.Model):
             RuntimeError: If a `tf.distribute.Strategy` is active.
         """
         framework.check_no_strategy("compile")
-        if is_partitioned():
+        if given_lanes() is not None:
             signature = inspect.signature(keras.Model.compile)
             if signature.bind_partial(self, *args, **kwargs).arguments.get("jit_compile") is True:
-                logger.warning(
-                    "jit_compile=True is ignored: XLA cannot compile communication. [jit-ignored]"
-                )
+                warn_of_xla()
         super().compile(*args, **kwargs)
         _distribute_compiled(self)
 
@@ -320,7 +327,9 @@ def _distribute_compiled(model: Any) -> None:
     owner.is_synchronized = False
     if not is_partitioned():
         return
-    model.jit_compile = False
+    if given_lanes() is not None and model.jit_compile:  # compiled before there were lanes
+        warn_of_xla()
+        model.jit_compile = False
     owner.optimizers.clear()
     # Keras drops its steps, and new ones add what they use, of which nothing is known to be equal.
     owner.variables.clear()

@@ -25,7 +25,7 @@ from tnt_keras.calls.messages import allreduce
 from tnt_keras.calls.together import collective_call
 from tnt_keras.process import training_requests
 from tnt_keras.process.framework import check_no_strategy, set_up_process
-from tnt_keras.process.lanes import is_partitioned, use_lanes
+from tnt_keras.process.lanes import given_lanes, is_partitioned, use_lanes, warn_of_xla
 from tnt_keras.process.rank import get_size, logger, print
 from tnt_keras.process.step_hashes import step_hashes
 from tnt_keras.step.data_check import NO_LABEL
@@ -121,10 +121,9 @@ class StepFunction:
 
     def _new_steps(self, arguments: Arguments) -> Steps:
         check_same_constants(arguments.constants, self._name)
-        if self._is_compiled and not self._steps:
-            logger.warning(
-                "jit_compile=True is ignored: XLA cannot compile communication. [jit-ignored]"
-            )
+        compiles = self._is_compiled and given_lanes() is None
+        if self._is_compiled and not compiles and not self._steps:
+            warn_of_xla()
         if len(self._steps) + 1 == _MANY_GRAPHS:
             logger.warning(
                 "`%s` was called with %d different sets of constant arguments, and each makes its "
@@ -142,7 +141,12 @@ class StepFunction:
         if run_eagerly:
             use_generators_of_master(with_seed=True)
         return new_steps(
-            self._name, step, self._owner, run_eagerly=run_eagerly, traces_exactly=True
+            self._name,
+            step,
+            self._owner,
+            run_eagerly=run_eagerly,
+            traces_exactly=True,
+            compiles=compiles,
         )
 
 

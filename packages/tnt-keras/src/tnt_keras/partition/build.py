@@ -10,6 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from tnt_keras.partition.analysis import Analysis, placement_of
+from tnt_keras.partition.clusters import OutsideExchange
+from tnt_keras.partition.compiled_graph import compiled
 from tnt_keras.partition.emitter import Emitter
 from tnt_keras.partition.explain import Explanation, explain
 from tnt_keras.partition.global_shapes import GlobalShapes
@@ -73,6 +75,7 @@ class PartitionedStep:
         self.own_draws: frozenset[Node] = frozenset()  # of other rows than those of the serial run
         self.explanation: Explanation
         self.alone: set[str] = set()  # names of operations that other processes do not run
+        self.num_clusters = 0  # functions that XLA compiles
         self.function: Any = None
         self.seconds = 0.0  # processor time of building
 
@@ -107,6 +110,7 @@ def build(
     partial_sums_of: Sequence[tf.Variable] = (),
     decide: Decide | None = None,
     draws_own_rows: bool = False,
+    compiles: bool = False,
 ) -> PartitionedStep:
     """Build the function of one process for one batch shape. Collective if `make_exchange` is.
 
@@ -116,9 +120,12 @@ def build(
     process. `accumulators` hold a partial sum in each process, between steps too; `partial_sums_of`
     is for `PartitionedStep.partial_sums`. With `draws_own_rows` each replica draws other rows than
     those of the serial run, where a draw of rows is read as rows alone; several replicas of a
-    process must not, since they compute what as many processes would. What cannot be partitioned is
-    a fault of this package.
+    process must not, since they compute what as many processes would. `compiles` lets XLA compile
+    what lies between exchanges, and draw all random numbers, as it does in a serial run. What
+    cannot be partitioned is a fault of this package.
     """
+    if compiles and (replicas.count > 1 or replicas.are_lanes):
+        raise ValueError("XLA rounds several lanes of a process otherwise than single ones.")
     if draws_own_rows and replicas.count > 1:
         raise ValueError("Several replicas of one process draw the rows of the serial run.")
     begin = time.process_time()
@@ -134,7 +141,9 @@ def build(
     step = PartitionedStep(traced, plan)
     step.own_draws = own_draws(plan) if draws_own_rows else frozenset()
     step.partial_sums = [_added(traced, plan, variable) for variable in partial_sums_of]
-    step.function = _function(traced, step, replicas, num_rows, len(inputs), make_exchange)
+    step.function = _function(
+        traced, step, replicas, num_rows, len(inputs), make_exchange, compiles=compiles
+    )
     step.seconds = time.process_time() - begin
     return step
 
@@ -199,6 +208,8 @@ def _function(
     num_rows: int | None,
     num_inputs: int,
     make_exchange: Callable[[Sequence[tf.Tensor]], Exchange],
+    *,
+    compiles: bool,
 ) -> Any:
     plan = built.plan
     given = plan.arguments[:num_inputs]
@@ -208,12 +219,16 @@ def _function(
         specs.append(tf.TensorSpec([], tf.int64))
     counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
     updates = _updates(traced, plan.flat)
+    outside: set[tf.Operation] = set()
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
-        exchange = make_exchange(tensors)
+        if compiles:
+            exchange: Exchange = OutsideExchange(lambda: make_exchange(tensors), outside)
+        else:
+            exchange = make_exchange(tensors)
         emitter = Emitter(sharding, exchange, built.kept.append, updates, built.own_draws, counters)
-        emitter.order = LaneOrder(replicas.at_once)
+        emitter.order, emitter.draws_whole = LaneOrder(replicas.at_once), compiles
         flat = iter(tensors)
         parts = [[next(flat) for _ in _local_shapes(value, rows)] for value in given]
         if replicas.are_lanes:
@@ -229,7 +244,13 @@ def _function(
         wanted = [edge for edge in built.partial_sums if edge is not None]
         return [*outputs, *(_partial_sum(emitter, schedule, edge) for edge in wanted)]
 
-    return tf.function(step, autograph=False).get_concrete_function(*specs)
+    function = tf.function(step, autograph=False).get_concrete_function(*specs)
+    if not compiles:
+        return function
+    built.kept.append(function)
+    outside |= {op for op in function.graph.get_operations() if op.name in built.alone}
+    function, built.num_clusters = compiled(function, outside)
+    return function
 
 
 def _begun(value: Value, parts: list[tf.Tensor], emitter: Emitter) -> list[tf.Tensor]:

@@ -68,10 +68,11 @@ class Emitter:
 
     `updates` are the nodes whose totals reach the update of an optimizer, `own_draws` those of
     which each replica draws rows of its own, and `draw_counters` say how far seeded draws have
-    come. `keep` is called with what must live as long as the graph. `order` is that of lanes, if
-    the process does not compute all of its at once. Emitters of bodies share with
-    that of the graph the lists of exchanges, of which some block, and `alone`, the names of
-    operations that other processes do not run.
+    come. With `draws_whole` rows are cut from whole draws, since XLA draws other numbers than
+    TensorFlow. `keep` is called with what must live as long as the graph. `order` is that of lanes,
+    if the process does not compute all of its at once. Emitters of bodies share with that of the
+    graph the lists of exchanges, of which some block, and `alone`, the names of operations that
+    other processes do not run.
     """
 
     sharding: BatchSharding
@@ -80,6 +81,7 @@ class Emitter:
     updates: frozenset[Node] = frozenset()
     own_draws: frozenset[Node] = frozenset()
     draw_counters: Mapping[Node, tf.Variable] = dataclasses.field(default_factory=dict)
+    draws_whole: bool = False
     scope: str = ""
     order: LaneOrder = dataclasses.field(default_factory=lambda: LaneOrder(sys.maxsize))
     blocked: list[Request] = dataclasses.field(default_factory=list)
@@ -221,6 +223,8 @@ class Emitter:
         if step.node in self.own_draws:
             return self._own_rows(step, inputs, rows)
         if is_draw(step.node.type):
+            if self.draws_whole:
+                return None
             operands = [self.reshard(e, REPLICATED)[0] for e in inputs]
             drawn = rows_of_draw(step.node, operands, emitted.value, rows, self.sharding)
             for lane, part in enumerate(drawn or ()):

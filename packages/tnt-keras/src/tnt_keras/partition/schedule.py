@@ -404,6 +404,7 @@ def _region(emitter: Emitter, step: plan.Region, inputs: Sequence[Emitted]) -> O
         body = bodies[ANY_ROWS if emitter.sharding.is_for_any else k]
         alone, scope = BatchSharding(Replicas(0, 1, 1), k), f"{step.node.name}/replica_{replica}/"
         inner = Emitter(alone, NoExchange(), emitter.keep, scope=scope)
+        inner.draws_whole = emitter.draws_whole
         parts = [
             emitter.for_lanes(tensors[0]) if is_shared(placement) else tensors[place]
             for tensors, placement in zip(resharded, step.demands, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Sequence
@@ -24,11 +25,16 @@ class TracedStep:
     """A function as TensorFlow traced it, for any batch. Local."""
 
     def __init__(
-        self, function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables
+        self,
+        function: Callable[..., Any],
+        specs: Sequence[Any],
+        made_at_once: OwnVariables,
+        *,
+        compiles: bool = False,
     ) -> None:
         begin = time.process_time()
         with uncollected():
-            traced = _trace_with_variables(function, specs, made_at_once)
+            traced = _trace_with_variables(function, specs, made_at_once, compiles)
         self.seconds = time.process_time() - begin  # processor time of tracing
         self.concrete_function = traced  # owns the graph, and what that has captured
         self.graph = traced.graph
@@ -85,9 +91,15 @@ class TracedStep:
 
 
 def trace(
-    function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables = tuple
+    function: Callable[..., Any],
+    specs: Sequence[Any],
+    made_at_once: OwnVariables = tuple,
+    *,
+    compiles: bool = False,
 ) -> TracedStep:
     """Trace a function of tensors as `tf.function` does, without AutoGraph. Local.
+
+    `compiles`: as `tf.function` does for XLA, which must know how often loops run at most.
 
     The function may make variables. `tf.function` makes them in the graph, moves their first values
     out of it, and traces again, in which Python may go another way: Keras' loss scale is a constant
@@ -96,11 +108,11 @@ def trace(
     and all of them are `made_at_once`. A function that makes variables in its second trace, too, is
     a `ValueError`.
     """
-    return TracedStep(function, specs, made_at_once)
+    return TracedStep(function, specs, made_at_once, compiles=compiles)
 
 
 def _trace_with_variables(
-    function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables
+    function: Callable[..., Any], specs: Sequence[Any], made_at_once: OwnVariables, compiles: bool
 ) -> Any:
     """Trace a function in one trace if possible, see `trace`."""
     traces = 0
@@ -124,13 +136,14 @@ def _trace_with_variables(
         with tf.variable_creator_scope(make):
             return function(*arguments)
 
-    first = tf.function(traced, autograph=False).get_concrete_function(*specs)
+    make_graph = functools.partial(tf.function, autograph=False, jit_compile=compiles or None)
+    first = make_graph(traced).get_concrete_function(*specs)
     if traces > 1 or not made:
         return first
     known = {id(variable) for variable in made_at_once()}
     if all(id(variable) in known for variable in made):
         return first
-    return tf.function(traced, autograph=False).get_concrete_function(*specs)
+    return make_graph(traced).get_concrete_function(*specs)
 
 
 def _constant_capture(tensor: Any) -> str:

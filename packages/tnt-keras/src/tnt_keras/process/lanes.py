@@ -146,6 +146,14 @@ def describe_lanes() -> None:
     )
 
 
+def warn_of_xla() -> None:
+    """Warn that XLA does not compile lanes. Local."""
+    logger.warning(
+        "jit_compile=True is ignored with lanes: how XLA rounds depends on how many lanes a rank "
+        "has. Remove jit_compile=True, or the lanes. [jit-ignored]"
+    )
+
+
 def _check_lanes(lanes: int) -> None:
     sizes = valid_sizes(lanes)
     if get_size() not in sizes:

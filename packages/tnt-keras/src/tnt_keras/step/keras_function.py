@@ -92,11 +92,12 @@ def new_steps(
     *,
     run_eagerly: bool,
     traces_exactly: bool = False,
+    compiles: bool = False,
 ) -> Steps:
-    """Return the steps of a function of a batch. Local."""
+    """Return the steps of a function of a batch, which XLA `compiles` if wanted. Local."""
     if run_eagerly:
         return WholeSteps(name, step, owner)
-    return PartitionedSteps(name, step, owner, traces_exactly=traces_exactly)
+    return PartitionedSteps(name, step, owner, traces_exactly=traces_exactly, compiles=compiles)
 
 
 def function_for_keras(

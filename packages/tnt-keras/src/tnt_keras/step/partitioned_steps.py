@@ -59,11 +59,14 @@ class PartitionedSteps:
         owner: StepOwner,
         *,
         traces_exactly: bool = False,
+        compiles: bool = False,
     ) -> None:
         self.name = name
         self.owner = owner
         self._is_exact = traces_exactly
-        self._traces = TracedSteps(name, step, owner, traces_exactly=traces_exactly)
+        self._traces = TracedSteps(
+            name, step, owner, traces_exactly=traces_exactly, compiles=compiles
+        )
         self._forms: dict[tuple[str, Any], BatchForms] = {}
         self._functions: dict[Any, FormFunctions] = {}
         self._of_sizes: dict[Any, FormFunctions] = {}
@@ -113,7 +116,8 @@ class PartitionedSteps:
             without = ", without an update" if are_updates and not any(are_updates) else ""
             title = f"{self.name} on {_ranks_and_lanes()}{without}"
             draws = len(function.own_draws)
-            report = StepReport(title, function.explanation, is_cut, draws)
+            clusters = function.num_clusters
+            report = StepReport(title, function.explanation, is_cut, draws, clusters)
             self._reports[is_cut, are_updates] = report
             report.announce(functions.trace.normalisations, part.num_global)
         try:
@@ -147,6 +151,8 @@ class PartitionedSteps:
     def run_without_batch(self) -> None:
         """Do what needs no batch, as Keras does at the end of data of unknown length. Local."""
         last = self._traces.last
+        if self._traces.compiles:  # with it, Keras runs nothing
+            return
         if last is not None and last.without_batch is not None:
             last.without_batch()
 
@@ -211,13 +217,18 @@ class PartitionedSteps:
                 return None
             self._warn_of_other_rows(part, signature)
             inputs = inputs_of(part, signature, form)
-            self._functions[key] = FormFunctions(self.name, self.owner, trace, inputs, num_rows)
+            self._functions[key] = FormFunctions(
+                self.name, self.owner, trace, inputs, num_rows, self._traces.compiles
+            )
         return self._functions[key]
 
     def _forms_of(self, what: str, kind: Any) -> BatchForms:
         """Return the forms of "sizes" of a kind of batches, or of numbers of "rows"."""
         if (what, kind) not in self._forms:
-            self._forms[what, kind] = self.owner.new_forms(f"{what} in {self.name} of {kind}")
+            forms = self.owner.new_forms(f"{what} in {self.name} of {kind}")
+            if self._traces.compiles:  # XLA compiles for each size anyway, which it must know
+                forms.know_all()
+            self._forms[what, kind] = forms
         return self._forms[what, kind]
 
     def _warn_of_other_rows(self, part: Part, signature: Signature) -> None:

@@ -53,6 +53,7 @@ class StepReport:
     explanation: Explanation
     is_cut: bool  # else all ranks compute the whole batch
     num_own_draws: int = 0  # draws with other numbers than in the serial run
+    num_clusters: int = 0  # functions that XLA compiles
 
     @property
     def line(self) -> str:
@@ -61,7 +62,10 @@ class StepReport:
             return f"{self.title}: all ranks compute the whole batch, gathered before the step"
         own = self.num_own_draws
         draws = f"; {own} random draw{'s' if own > 1 else ''} of each rank's own" if own else ""
-        return f"{self.title}: {self.explanation.summary}{draws}"
+        num, of_xla = self.num_clusters, ""
+        if num:
+            of_xla = f"; XLA compiles {num} function{'s' if num > 1 else ''} between exchanges"
+        return f"{self.title}: {self.explanation.summary}{draws}{of_xla}"
 
     @property
     def table(self) -> str:

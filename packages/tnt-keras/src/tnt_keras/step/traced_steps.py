@@ -78,8 +78,15 @@ class TracedSteps:
     """
 
     def __init__(
-        self, name: str, step: Callable[[Any], Any], owner: StepOwner, *, traces_exactly: bool
+        self,
+        name: str,
+        step: Callable[[Any], Any],
+        owner: StepOwner,
+        *,
+        traces_exactly: bool,
+        compiles: bool,
     ) -> None:
+        self.compiles = compiles  # with XLA, for which TensorFlow traces loops in another way
         self._name = name
         self._step = step
         self._owner = owner
@@ -112,7 +119,10 @@ class TracedSteps:
             with step_scope(owner), marked_batch_norm(owner.options) as normalisations:
                 step = _flat_step(self._step, batch)
                 traced = trace(
-                    step, list(specs), lambda: list(map(backing, metric_variables(owner)))
+                    step,
+                    list(specs),
+                    lambda: list(map(backing, metric_variables(owner))),
+                    compiles=self.compiles,
                 )
         except Exception:
             if self._traces_exactly and signature.lacks_sizes:
@@ -177,6 +187,7 @@ class FormFunctions:
     trace: StepTrace
     inputs: list[Input]
     num_rows: int | Unknown | None  # of the batch; None: each rank computes all of it
+    compiles: bool  # with XLA
     built: dict[tuple[bool, ...], PartitionedStep] = dataclasses.field(default_factory=dict)
 
     @property
@@ -225,6 +236,7 @@ class FormFunctions:
             partial_sums_of=self.added,
             decide=trace.accumulations.decide(are_updates),
             draws_own_rows=self.owner.options.draws == "local",
+            compiles=self.compiles,
         )
         num_buckets = exchanges[-1].num_buckets
         built.explanation = dataclasses.replace(built.explanation, num_buckets=num_buckets)

@@ -171,10 +171,3 @@ def test_the_check_tells_a_wrong_rule(preloaded: Any) -> None:
     for report in reports:
         [error] = report.value
         assert "a bug in Tarantella: result 0 (Tanh 'PartitionedCall/wrong'" in error
-
-
-def test_xla_is_turned_off_with_a_warning(pool_of: Any) -> None:
-    (in_force, messages), _ = pool_of(2).run(behaviours.jit_compile)
-    assert in_force is False
-    assert len(messages) == 1
-    assert "jit_compile=True" in messages[0]
