@@ -344,9 +344,12 @@ def libraries(session: nox.Session) -> None:
 def bench(session: nox.Session, benchmark: str) -> None:
     """Run one benchmark, with options after `--`; peers are installed first."""
     ucx = PACKAGES["tnt-comm"]["project"]["optional-dependencies"]["ucx"]  # between two hosts
-    is_of_comm = benchmark in ("allreduce", "kernels")
+    of_comm = local_closure("tnt-comm")
+    without_tensorflow = {
+        "allreduce": of_comm, "kernels": of_comm, "gpu": [*of_comm, *local_closure("tnt-launch")],
+    }  # fmt: skip
     pictures = requirements("models") if "--plots" in session.posargs else []
-    install(session, local_closure("tnt-comm") if is_of_comm else PACKAGES, *ucx, *pictures)
+    install(session, without_tensorflow.get(benchmark, PACKAGES), *ucx, *pictures)
     if (ROOT / "benchmarks" / benchmark / "install_peers.py").is_file():
         session.run("python", "-m", f"benchmarks.{benchmark}.install_peers")
     session.run("python", "-m", f"benchmarks.{benchmark}", *session.posargs)
