@@ -28,7 +28,7 @@ _QUANTITIES: tuple[tuple[str, Quantity | None], ...] = (
     ("bytes|threshold_bytes|mbit_per_s", None),  # what is sent, not how
     ("rounds|steps|calls|parameters|versions|threshold_kb", Quantity(Better.NEITHER)),
     (
-        r"(alg|bus)bw_gbs|can_hide|sockets_hide|spread_percent|hash|\w+_(busy|band)",
+        r"(alg|bus)bw_gbs|can_hide|sockets_hide|(spread|share)_percent|hash|\w+_(busy|band)",
         Quantity(Better.NEITHER),
     ),
     # What a model says; its error is what counts.

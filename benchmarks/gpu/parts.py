@@ -225,7 +225,7 @@ def kill_rows(program: Program, ended: Ended) -> list[Row]:
     killed_s = ended.results[VICTIM]["at_s"]
     errors = [each["at_s"] - killed_s for rank, each in ended.results.items() if rank != VICTIM]
     row = {**_of_job(program), "moment": program.others[1], "job_s": [round(ended.seconds, 2)] * 3}
-    return [{**row, "error_s": [round(max(errors), 3)] * 3} if errors else row]
+    return [{**row, "noticed_s": [round(max(errors), 3)] * 3} if errors else row]
 
 
 def kill_findings(program: Program, ended: Ended) -> list[Finding]:

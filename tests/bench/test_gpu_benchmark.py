@@ -1,5 +1,6 @@
 """The benchmark of one GPU: what its results mean, and all its parts with the stand-in driver."""
 
+import ctypes
 import json
 import shlex
 
@@ -11,10 +12,12 @@ from run_command import run_command
 from benchmarks.gpu.__main__ import Driver, Report
 from benchmarks.gpu.bits import Case, difference
 from benchmarks.gpu.driver import STAND_IN
+from benchmarks.gpu.host_memory import FILLING, of_driver
 from benchmarks.gpu.parts import PARTS
 from benchmarks.gpu.programs import Ended, Program, start_words, variables_of
 from benchmarks.gpu.results import SMALL
 from benchmarks.gpu.special_values import DTYPES, special_values, unsigned_of
+from benchmarks.quantities import quantity_of
 
 OF = {part.name: part for part in PARTS}
 A_GPU = Driver("NVIDIA H100", 13000)
@@ -77,6 +80,24 @@ def test_copies_are_compared_with_the_fastest_pinned_memory():
     assert of["pinned", "both at once"]["gb_per_s"] == [4.0] * 3
     assert verdicts("copies", Program("copies"), copied(shared_ms=4.0)) == [False] * 2
     assert verdicts("copies", Program("copies"), copied(shared_ms=2.1)) == [True] * 2
+
+
+class Allocating:
+    """A driver that gives memory of the host, which the stand-in does not."""
+
+    def __init__(self):
+        self.memory = ctypes.create_string_buffer(8)
+
+    def call(self, function, pointer, num_bytes, _):
+        assert (function, num_bytes) == ("cuMemHostAlloc", len(self.memory))
+        pointer._obj.value = ctypes.addressof(self.memory)
+
+
+def test_memory_of_the_driver_is_used_where_it_says():
+    gpu = Allocating()
+    memory = of_driver(8, gpu)
+    assert memory.address == ctypes.addressof(gpu.memory)
+    assert gpu.memory.raw == bytes([FILLING]) * 8
 
 
 # ---- bits ----
@@ -163,7 +184,7 @@ def test_every_rank_must_name_the_one_that_was_killed():
     assert verdicts("kill", program, killed(cause_rank=0)) == [False]
     assert verdicts("kill", program, killed(kind="CommTimeoutError")) == [False]
     (row,) = OF["kill"].rows(program, killed(at_s=13.0))
-    assert row["error_s"] == [3.0] * 3
+    assert row["noticed_s"] == [3.0] * 3
 
 
 def test_a_rank_without_an_error_is_missed():
@@ -257,3 +278,5 @@ def test_all_parts_run_with_the_stand_in():
     ]
     assert all(row["elements"] > 2 * SMALL.num_patterns for row in bits)
     assert len([row for row in rows if row["part"] == "kill"]) == 2
+    measured = {name for row in rows for name, value in row.items() if isinstance(value, list)}
+    assert {name for name in measured if quantity_of(name) is None} == set()
