@@ -45,7 +45,7 @@ class StatedLibrary {
   StatedLibrary(StatedLibrary&&) = delete;
 };
 
-std::string reason_of_none() {
+std::string reason_of_no_device() {
   std::string reason;
   EXPECT_EQ(Device::find(0, reason), nullptr);
   return reason;
@@ -55,14 +55,15 @@ std::string reason_of_none() {
 TEST(StatedDriver, IsTheOneThatIsOpened) {
   {
     const StatedLibrary stated("/nowhere/libcuda.so.1");
-    const std::string reason = reason_of_none();
+    const std::string reason = reason_of_no_device();
     EXPECT_TRUE(reason.starts_with("TNT_CUDA_LIBRARY='/nowhere/libcuda.so.1' cannot be loaded ("))
         << reason;
     EXPECT_TRUE(reason.ends_with("No such file or directory).")) << reason;
   }
   {
     const StatedLibrary stated("libm.so.6");
-    EXPECT_TRUE(reason_of_none().starts_with("The library 'libm.so.6' has no function cuInit"));
+    EXPECT_TRUE(
+        reason_of_no_device().starts_with("The library 'libm.so.6' has no function cuInit"));
   }
   const StatedLibrary stated(TNT_FAKE_CUDA_LIBRARY);
   std::string reason;

@@ -57,7 +57,7 @@ def _knows_streams() -> bool:
     return bool(has_gpu_stream())
 
 
-_SUMMED_BY = {"ipc": "the GPUs of the host", "host": "the CPUs of the hosts"}
+_SUMMED_BY = {"ipc": "the GPUs of each host", "host": "the CPUs of the hosts"}
 
 
 @functools.cache

@@ -59,9 +59,9 @@ def test_a_gpu_that_cannot_be_summed_from_is_told_with_the_reason(
 def test_what_sums_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     for _ in range(2):
-        gpus.tell_what_sums("ipc", "all GPUs reach each other")
+        gpus.tell_what_sums("ipc", "all GPUs of a host reach each other")
     assert caplog.messages == [
-        "Gradients of GPUs are summed by the GPUs of the host: all GPUs reach each other."
+        "Gradients of GPUs are summed by the GPUs of each host: all GPUs of a host reach each other."
     ]
 
 

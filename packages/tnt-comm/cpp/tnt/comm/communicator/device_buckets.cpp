@@ -26,6 +26,7 @@ class Round {
       own = text(kOffer, offer());
     } catch (const std::exception& error) {
       own = error.what();
+      while (own.ends_with('.')) own.pop_back();  // it becomes a part of sentences
       if (own.empty()) own = "unknown";
     }
     texts_ = group.gather_texts(own, kRound);
@@ -65,6 +66,14 @@ IpcHandle handle_of(const std::string& digits) {
   return handle;
 }
 
+// Ranks of this host, which are neighbours in the group, and the first of them.
+int num_on_host(const Group& group) {
+  return group.topology() == Topology::hierarchical ? group.hosts().members_per_host : group.size();
+}
+int first_on_host(const Group& group) {
+  return group.rank() / num_on_host(group) * num_on_host(group);
+}
+
 // Where nothing needs to be asked: the same on all members but for their settings.
 std::string obstacle_of_group(const Group& group, const std::vector<BucketSpec>& specs,
                               const std::shared_ptr<Device>& device) {
@@ -72,8 +81,11 @@ std::string obstacle_of_group(const Group& group, const std::vector<BucketSpec>&
       specs, [](const BucketSpec& spec) { return is_summed_on_devices(spec.dtype); });
   if (group.runtime().environment().gpu_sums == GpuSums::host) return "TNT_GPU_SUMS is host";
   if (!device) return "it has no GPU";
-  if (group.topology() != Topology::readable) return "not all ranks are on one host";
-  if (group.size() > kMostDeviceSources) return "there are too many ranks";
+  if (group.topology() == Topology::put_only) {
+    return "the sum of the ranks of a host is no step in the order of summation, or each is on a "
+           "host of its own";
+  }
+  if (num_on_host(group) > kMostDeviceSources) return "there are too many ranks on the host";
   if (!is_summed) return "it sums other types than floating-point numbers";
   return {};
 }
@@ -95,6 +107,7 @@ std::vector<IpcBucket::Layout> lay_out(const std::vector<BucketSpec>& specs) {
 std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpec>& specs,
                                        const std::shared_ptr<Device>& device, std::size_t num_bytes,
                                        std::string& obstacle) {
+  const int first = first_on_host(group), num_members = num_on_host(group);
   const Round present(group, [&] {
     const std::string own = obstacle_of_group(group, specs, device);
     if (!own.empty()) throw UsageError(own);
@@ -103,7 +116,8 @@ std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpe
   if (!(obstacle = present.obstacle()).empty()) return nullptr;
   std::shared_ptr<IpcMemory> memory;
   const Round offered(group, [&] {
-    for (const std::string& other : present.texts()) {
+    for (int member = first; member < first + num_members; ++member) {
+      const std::string& other = at(present.texts(), member);
       if (device->can_reach(other)) continue;
       throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", other);
     }
@@ -112,11 +126,10 @@ std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpe
   });
   if (!(obstacle = offered.obstacle()).empty()) return nullptr;
   const Round opened(group, [&] {
-    for (std::size_t member = 0; member < offered.texts().size(); ++member) {
-      const bool is_own = member == static_cast<std::size_t>(group.rank());
+    for (int member = first; member < first + num_members; ++member) {
+      const IpcHandle handle = handle_of(at(offered.texts(), member));
       memory->peers.push_back(
-          is_own ? nullptr
-                 : std::make_unique<PeerBuffer>(device, handle_of(offered.texts()[member])));
+          member == group.rank() ? nullptr : std::make_unique<PeerBuffer>(device, handle));
     }
     return std::string();
   });
@@ -124,24 +137,9 @@ std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpe
   return memory;
 }
 
-std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& segments,
-                                                    const std::vector<BucketSpec>& specs,
-                                                    const std::vector<IpcBucket::Layout>& layouts,
-                                                    const std::shared_ptr<Device>& device,
-                                                    const std::shared_ptr<IpcMemory>& memory) {
-  const std::shared_ptr<Segment> segment =
-      segments.create({1, std::max<std::size_t>(layouts.back().first, 1)});
-  std::vector<std::shared_ptr<DeviceBucket>> buckets;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], group.tree(),
-                                                  device, group.engine().bell(), memory, segment,
-                                                  layouts[i]));
-  }
-  return buckets;
-}
-
+template <typename Bucket>
 void register_memory(const Group& group, const std::shared_ptr<Device>& device,
-                     const std::vector<std::shared_ptr<StagedBucket>>& buckets) {
+                     const std::vector<std::shared_ptr<Bucket>>& buckets) {
   std::vector<HostMemory> pieces;
   for (const auto& bucket : buckets) pieces.push_back(bucket->copied_memory());
   try {
@@ -151,6 +149,35 @@ void register_memory(const Group& group, const std::shared_ptr<Device>& device,
     log_warning(group.abort_state()->world_rank(), error.what(),
                 " Copies between GPU and host will be slow. [gpu-memory-not-registered]");
   }
+}
+
+std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& segments,
+                                                    const std::vector<BucketSpec>& specs,
+                                                    const std::vector<IpcBucket::Layout>& layouts,
+                                                    const std::shared_ptr<Device>& device,
+                                                    const std::shared_ptr<IpcMemory>& memory) {
+  const bool has_other_hosts = group.topology() == Topology::hierarchical;
+  const MemoryNeeds needs{1, std::max<std::size_t>(layouts.back().first, 1)};
+  const IpcBucket::Host host{
+      .first_member = first_on_host(group),
+      .tree = has_other_hosts ? group.hosts().on_host : group.tree(),
+      .memory = memory,
+      .segment = has_other_hosts ? segments.create_on_host(needs) : segments.create(needs)};
+  const auto exchanges = has_other_hosts ? create_chunk_buckets(group, segments, specs)
+                                         : std::vector<std::shared_ptr<BucketOperation>>();
+  std::vector<std::shared_ptr<IpcBucket>> buckets;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    auto exchange = has_other_hosts
+                        ? std::make_unique<ChunkExchange>(device, specs[i].dtype,
+                                                          chunk_of_host(group, specs[i]).size(),
+                                                          memory->peers.size(), exchanges[i])
+                        : nullptr;
+    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], device,
+                                                  group.engine().bell(), host, layouts[i],
+                                                  std::move(exchange)));
+  }
+  register_memory(group, device, buckets);
+  return {buckets.begin(), buckets.end()};
 }
 
 std::vector<std::shared_ptr<DeviceBucket>> make_staged(Group& group, SegmentSet& segments,
@@ -201,7 +228,7 @@ DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
   const auto memory = open_memory(group, specs, device, layouts.back().offset, obstacle);
   if (memory) {
     result.of_device = make_ipc(group, segments, specs, layouts, device, memory);
-    result.engine = {GpuSums::ipc, "all GPUs reach each other"};
+    result.engine = {GpuSums::ipc, "all GPUs of a host reach each other"};
     return result;
   }
   if (group.runtime().environment().gpu_sums == GpuSums::ipc) {

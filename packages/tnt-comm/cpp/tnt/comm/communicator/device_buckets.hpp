@@ -14,7 +14,7 @@ namespace tnt::comm {
 /// What sums the buckets of GPUs, and why that.
 struct DeviceEngine {
   GpuSums engine = GpuSums::host;  ///< not automatic
-  std::string reason = {};         ///< a clause, such as "all GPUs reach each other"
+  std::string reason = {};         ///< a clause, such as "all GPUs of a host reach each other"
 };
 
 /// The buckets of a rank: those of its GPU, or of the host if it has none, although others have.

@@ -131,9 +131,8 @@ Buckets create_hierarchical(Group& group, SegmentSet& set, const std::vector<Buc
     const std::size_t slot_bytes = round_up(spec.num_bytes(), kCacheLineBytes);
     const auto slots = on_host.add({DoubleBuffer::kNumSlots * slot_bytes, 0});
     const MessagePattern pattern = pattern_for(group, spec);
-    const Range chunk = chunk_of(spec.count, spec.dtype, hosts.members_per_host,
-                                 hosts.local_index_of(group.rank()));
-    const std::size_t chunk_bytes = chunk.size() * size_of(accumulator_of(spec.dtype));
+    const std::size_t chunk_bytes =
+        chunk_of_host(group, spec).size() * size_of(accumulator_of(spec.dtype));
     const RmaLayout exchange = layout_in_place(pattern, hosts.between_hosts, chunk_bytes);
     const auto place = between_hosts.add(needs_in_place(pattern, hosts.between_hosts, chunk_bytes));
     const auto report = among_all.add(ArrivalReport::memory_needs(group.size()));
@@ -187,6 +186,41 @@ std::unique_ptr<Collectives> make_stream(const Group& group, const OperationCont
     return std::make_unique<ReadableCollectives>(context, memory);
   }
   return std::make_unique<RmaCollectives>(context, memory);
+}
+
+Range chunk_of_host(const Group& group, const BucketSpec& spec) {
+  const HostLayout& hosts = group.hosts();
+  return chunk_of(spec.count, spec.dtype, hosts.members_per_host,
+                  hosts.local_index_of(group.rank()));
+}
+
+Buckets create_chunk_buckets(Group& group, SegmentSet& set, const std::vector<BucketSpec>& specs) {
+  const HostLayout& hosts = group.hosts();
+  SegmentPlan between_hosts(most_counters(group));
+  SegmentPlan among_all;
+  Segments exchange_segments;
+  std::shared_ptr<Segment> group_segment;
+  Makers makers;
+  for (const BucketSpec& spec : specs) {
+    const MessagePattern pattern = pattern_for(group, spec);
+    const BucketSpec chunk{
+        accumulator_of(spec.dtype), chunk_of_host(group, spec).size(), spec.name, {}};
+    const RmaLayout layout = layout_in_place(pattern, hosts.between_hosts, chunk.num_bytes());
+    const auto place =
+        between_hosts.add(needs_in_place(pattern, hosts.between_hosts, chunk.num_bytes()));
+    const auto report = among_all.add(ArrivalReport::memory_needs(group.size()));
+    makers.push_back([=, &group, &hosts, &exchange_segments, &group_segment] {
+      return std::make_shared<ChunkBucket>(
+          slots_in(group, hosts.between_hosts, exchange_segments[place.segment], place, layout),
+          ArrivalReport(group_segment, report.offset), hosts, hosts.local_index_of(group.rank()),
+          pattern, chunk);
+    });
+  }
+  for (const MemoryNeeds& total : between_hosts.totals()) {
+    exchange_segments.push_back(set.create_between_hosts(total, Senders::one));
+  }
+  group_segment = set.create(among_all.totals().front());
+  return made_by(makers);
 }
 
 Buckets create_buckets(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs) {

@@ -33,4 +33,12 @@ std::unique_ptr<Collectives> make_stream(const Group& group, const OperationCont
 std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group, SegmentSet& segments,
                                                              const std::vector<BucketSpec>& specs);
 
+/// The part of such a bucket that this rank sums for its host, of several hosts with branches.
+Range chunk_of_host(const Group& group, const BucketSpec& spec);
+
+/// Operations that sum those parts over the hosts, in the partial type: for sums on a host that
+/// others form. Likewise collective and blocking.
+std::vector<std::shared_ptr<BucketOperation>> create_chunk_buckets(
+    Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs);
+
 }  // namespace tnt::comm

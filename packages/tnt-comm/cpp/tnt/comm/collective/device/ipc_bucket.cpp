@@ -4,18 +4,21 @@
 
 namespace tnt::comm {
 
-IpcBucket::IpcBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec, SumTree tree,
-                     std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
-                     std::shared_ptr<IpcMemory> memory, std::shared_ptr<Segment> segment,
-                     const Layout& layout)
+IpcBucket::IpcBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
+                     std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell, Host host,
+                     const Layout& layout, std::unique_ptr<ChunkExchange> exchange)
     : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
       dtype_(spec.dtype),
       count_(spec.count),
-      tree_(std::move(tree)),
-      memory_(std::move(memory)),
-      segment_(std::move(segment)),
+      host_(std::move(host)),
       layout_(layout),
-      reduced_(std::move(device)) {}
+      exchange_(std::move(exchange)),
+      chunk_is_there_(std::move(device)) {}
+
+void IpcBucket::fail(const Error& error) {
+  if (exchange_) exchange_->fail(error);
+  DeviceBucket::fail(error);
+}
 
 bool IpcBucket::try_begin() {
   if (!is_packed()) return false;
@@ -32,37 +35,62 @@ Progress IpcBucket::advance_step() {
       phase_ = Phase::summing;
       return Progress::advanced;
     case Phase::summing:
-      if (!reduced_.is_complete()) return Progress::pending;
-      say(Counter::reduced);
-      phase_ = Phase::reduced;
+      if (!chunk_is_there_.is_complete()) return Progress::pending;
+      if (exchange_) {
+        exchange_->post();
+        phase_ = Phase::exchanging;
+        return Progress::advanced;
+      }
+      break;
+    case Phase::exchanging: {
+      const Progress progress = exchange_->advance();
+      if (progress != Progress::done) return progress;
+      exchange_->hand_out(stream(), own_chunk(), current());
+      mark_chunk();
+      phase_ = Phase::taking;
       return Progress::advanced;
+    }
+    case Phase::taking:
+      if (!chunk_is_there_.is_complete()) return Progress::pending;
+      break;
     case Phase::reduced:
       if (!have_all_said(Counter::reduced)) return Progress::pending;
       copy_chunks_of_others();
       return Progress::done;
   }
-  return Progress::pending;
+  say(Counter::reduced);
+  phase_ = Phase::reduced;
+  return Progress::advanced;
 }
 
 void IpcBucket::sum_chunk() {
   const Range chunk = chunk_of_member(rank());
-  if (chunk.size() > 0) {
-    std::vector<DevicePointer> sources;
-    for (std::size_t member = 0; member < memory_->peers.size(); ++member) {
-      sources.push_back(data_of(member, current()) + chunk.begin * size_of(dtype_));
-    }
-    const DevicePointer target = sources[rank()];
-    stream().sum({sources, {&target, 1}, dtype_, chunk.size()}, tree_);
+  std::vector<DevicePointer> sources;
+  for (std::size_t member = 0; member < size(); ++member) {
+    sources.push_back(data_of(member, current()) + chunk.begin * size_of(dtype_));
   }
-  stream().record(reduced_);
+  if (exchange_) {
+    exchange_->pack(stream(), sources, host_.tree, current());
+  } else if (chunk.size() > 0) {
+    const DevicePointer target = own_chunk();
+    stream().sum({sources, {&target, 1}, dtype_, chunk.size()}, host_.tree);
+  }
+  mark_chunk();
+}
+
+void IpcBucket::mark_chunk() {
+  stream().record(chunk_is_there_);
   wake_engine();
 }
 
+DevicePointer IpcBucket::own_chunk() const {
+  return data_of(rank(), current()) + chunk_of_member(rank()).begin * size_of(dtype_);
+}
+
 void IpcBucket::copy_chunks_of_others() {
-  const std::size_t num_members = memory_->peers.size();
   // Each begins with its neighbour, so that not all read from one GPU at the same time.
-  for (std::size_t distance = 1; distance < num_members; ++distance) {
-    const std::size_t member = (rank() + distance) % num_members;
+  for (std::size_t distance = 1; distance < size(); ++distance) {
+    const std::size_t member = (rank() + distance) % size();
     const Range chunk = chunk_of_member(member);
     const std::size_t begin = chunk.begin * size_of(dtype_);
     if (chunk.size() == 0) continue;
@@ -73,31 +101,34 @@ void IpcBucket::copy_chunks_of_others() {
 }
 
 std::vector<int> IpcBucket::missing() const {
-  if (!has_begun() || phase_ == Phase::summing) return {};
+  if (has_begun() && phase_ == Phase::exchanging) return exchange_->missing();
+  if (!has_begun() || phase_ == Phase::summing || phase_ == Phase::taking) return {};
   const Counter counter = phase_ == Phase::posted ? Counter::posted : Counter::reduced;
-  return ranks_where(segment_->size(), [&](int member) {
-    return member != segment_->rank() && !has_said(member, counter);
+  std::vector<int> members = ranks_where(segment().size(), [&](int member) {
+    return member != segment().rank() && !has_said(member, counter);
   });
+  for (int& member : members) member += host_.first_member;
+  return members;
 }
 
 Range IpcBucket::chunk_of_member(std::size_t member) const {
-  return chunk_of(count_, dtype_, segment_->size(), static_cast<int>(member));
+  return chunk_of(count_, dtype_, segment().size(), static_cast<int>(member));
 }
 
 void IpcBucket::say(Counter counter) {
-  for (int distance = 1; distance < segment_->size(); ++distance) {
-    segment_->notify((segment_->rank() + distance) % segment_->size(),
+  for (int distance = 1; distance < segment().size(); ++distance) {
+    segment().notify((segment().rank() + distance) % segment().size(),
                      layout_.first + static_cast<std::size_t>(counter), current() + 1);
   }
 }
 
 bool IpcBucket::has_said(int member, Counter counter) const {
-  return segment_->poll(member, layout_.first + static_cast<std::size_t>(counter)) > current();
+  return segment().poll(member, layout_.first + static_cast<std::size_t>(counter)) > current();
 }
 
 bool IpcBucket::have_all_said(Counter counter) const {
-  for (int member = 0; member < segment_->size(); ++member) {
-    if (member != segment_->rank() && !has_said(member, counter)) return false;
+  for (int member = 0; member < segment().size(); ++member) {
+    if (member != segment().rank() && !has_said(member, counter)) return false;
   }
   return true;
 }

@@ -40,8 +40,11 @@ class RmaBucketOperation : public BucketOperation {
   std::vector<int> missing() const final {
     std::vector<int> members;
     if (has_begun()) work_.append_missing(members);
+    for (int& member : members) member = group_member(member);
     return members;
   }
+  /// The member of the group that the work calls by that number.
+  virtual int group_member(int number) const { return number; }
   std::vector<int> awaited_members() const final { return members_holding_up(); }
   std::string own_part() const final {
     return awaits_this_rank() ? BucketOperation::own_part() : std::string(kAwaitsRoom);
@@ -54,7 +57,7 @@ class RmaBucketOperation : public BucketOperation {
 };
 
 /// RmaAllreduce of a bucket that is packed into registered memory: packing is the only copy.
-class RmaBucket final : public RmaBucketOperation {
+class RmaBucket : public RmaBucketOperation {
  public:
   RmaBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, const MessagePattern& pattern,
             const BucketSpec& spec)
@@ -72,11 +75,33 @@ class RmaBucket final : public RmaBucketOperation {
 
  protected:
   bool has_made_call(int member) const override {
-    return has_reported(member) || pipeline().has_heard_of(member, work_);
+    return has_reported(member) || has_heard_of(member);
   }
+  bool has_heard_of(int number) const { return pipeline().has_heard_of(number, work_); }
 
  private:
   RmaAllreduce work_;
+};
+
+/// The same among the ranks that have one place on all hosts, for what each has of its host's sum.
+class ChunkBucket final : public RmaBucket {
+ public:
+  ChunkBucket(std::shared_ptr<RmaStream> stream, ArrivalReport report, HostLayout hosts, int place,
+              const MessagePattern& pattern, const BucketSpec& spec)
+      : RmaBucket(std::move(stream), std::move(report), pattern, spec),
+        hosts_(std::move(hosts)),
+        place_(place) {}
+
+ protected:
+  int group_member(int host) const override { return hosts_.member_at(host, place_); }
+  bool has_made_call(int member) const override {
+    const bool is_exchanging = hosts_.local_index_of(member) == place_;
+    return has_reported(member) || (is_exchanging && has_heard_of(hosts_.host_of(member)));
+  }
+
+ private:
+  HostLayout hosts_;
+  int place_;
 };
 
 /// HierarchicalAllreduce of a bucket that is packed where the ranks of the host reach it.
