@@ -56,7 +56,6 @@ EXEMPT = {
     },
     OTHERS: {
         "docs/howto/train_on_imagenet.md": ["23.60 %", "23.74 %"],
-        "docs/howto/use_gpus.md": ["12 GB/s of a PCIe 3.0 slot 9 ms"],
     },
     FORMULAS: {"docs/explanation/performance.md": ["| 3 s | 2.5 s |"]},
 }
