@@ -1,6 +1,7 @@
 #include "fake_cuda/streams.hpp"
 
 #include <csignal>
+#include <thread>
 #include <utility>
 namespace tnt::comm::tests::fake_cuda {
 
@@ -21,13 +22,17 @@ Stream::Stream(int device, unsigned seed)
   sigset_t before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's own threads
-  thread_ = std::thread([this] { run(); });
+  // Nobody joins those that a process leaves at its end.
+  std::thread([this] {
+    run();
+    has_ended_.store(true, std::memory_order_release);
+  }).detach();
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Stream::~Stream() {
   close();
-  thread_.join();
+  while (!has_ended_.load(std::memory_order_acquire)) std::this_thread::yield();
   while (done_ != nullptr) delete std::exchange(done_, done_->next.load());
 }
 

@@ -7,7 +7,6 @@
 #include <mutex>
 #include <random>
 #include <semaphore>
-#include <thread>
 
 #include "tnt/comm/device/driver_api.hpp"
 
@@ -89,7 +88,7 @@ class Stream {
   std::atomic<std::uint64_t> num_pushed_{0};
   std::atomic<std::uint64_t> num_done_{0};
   std::atomic<bool> is_closed_{false};
-  std::thread thread_;
+  std::atomic<bool> has_ended_{false};
 };
 
 /// Waits, unless the driver ends.
