@@ -142,5 +142,7 @@ MODELS: dict[str, Callable[[Any, Sizes], Any]] = {
 
 
 def _compiled(keras: Any, model: Any, optimizer: Any) -> Any:
-    model.compile(optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(
+        optimizer, "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=False
+    )
     return model

@@ -70,7 +70,7 @@ def measure(kind: str, name: str, samples: int, rounds: int, folder: Path) -> di
     logging.getLogger("tnt_keras").addHandler(partitions)
     if kind == "tnt":
         model = tnt.Model(plain)
-        model.compile(plain.optimizer, plain.loss, metrics=["accuracy"])
+        model.compile(plain.optimizer, plain.loss, metrics=["accuracy"], jit_compile=False)
     model.fit(inputs, labels, batch_size, 2, verbose=0, shuffle=False)
     path = folder / f"{kind}-{tnt_comm.get_rank() if kind == 'plain' else 0}.keras"
     calls: dict[str, Callable[[], object]] = {

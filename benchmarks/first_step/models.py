@@ -48,14 +48,16 @@ def efficientnet() -> keras.Model:
 def compiled(layers: list[Any]) -> keras.Model:
     """Return a classifier with these layers before the last one."""
     model = keras.Sequential([*layers, keras.layers.Dense(NUM_CLASSES, activation="softmax")])
-    model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(
+        "adam", "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=False
+    )
     return model
 
 
 def of_images(application: Any) -> keras.Model:
     """Return a network of Keras for small images."""
     model = application(weights=None, input_shape=(PIXELS, PIXELS, 3), classes=NUM_CLASSES)
-    model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile("sgd", "sparse_categorical_crossentropy", metrics=["accuracy"], jit_compile=False)
     return model
 
 

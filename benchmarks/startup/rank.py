@@ -40,7 +40,7 @@ def train(kind: str, folder: Path, points: Points) -> None:
         import tarantella as tnt
 
         model = tnt.Model(model)
-    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.compile("sgd", "sparse_categorical_crossentropy", jit_compile=False)
     random = np.random.default_rng(1)
     images = random.random((STEPS * BATCH_SIZE, 28, 28, 1), dtype=np.float32)
     labels = random.integers(NUM_CLASSES, size=len(images), dtype=np.int32)
