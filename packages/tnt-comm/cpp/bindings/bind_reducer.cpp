@@ -35,7 +35,7 @@ std::int64_t create_device_reducer(const std::shared_ptr<Group>& group, const Fu
                                    const std::string& name, const std::string& phase, int gpu) {
   const InterruptibleCall interruptible;
   return reducers().add(
-      std::make_shared<GradientReducer>(group, plan, name, device_or_none(gpu), phase));
+      std::make_shared<GradientReducer>(group, plan, name, device_finder(gpu), phase));
 }
 
 void start_device_tensor(std::int64_t handle, std::size_t tensor, DevicePointer data, double scale,

@@ -80,10 +80,10 @@ TEST(Devices, ReachThoseThatTheDriverSays) {
   FakeCuda driver({.num_devices = 3,
                    .can_reach = {{true, true, false}, {true, true, true}, {false, true, true}}});
   const auto device = device_of_test(0);
-  EXPECT_TRUE(device->can_reach("0000:01:00.0"));  // itself
-  EXPECT_TRUE(device->can_reach("0000:02:00.0"));
-  EXPECT_FALSE(device->can_reach("0000:03:00.0"));
-  EXPECT_FALSE(device->can_reach("0000:99:00.0"));  // not seen
+  EXPECT_EQ(device->can_reach("0000:01:00.0"), true);  // itself
+  EXPECT_EQ(device->can_reach("0000:02:00.0"), true);
+  EXPECT_EQ(device->can_reach("0000:03:00.0"), false);
+  EXPECT_EQ(device->can_reach("0000:99:00.0"), std::nullopt);  // not seen
 }
 
 TEST(Devices, LeaveNothingBehind) {
@@ -348,6 +348,15 @@ TEST(DriversThatHaveEnded, AreLeftAlone) {
     driver.break_devices(cuda::kDeinitialized);
   }
   EXPECT_EQ(output.text(), "");
+}
+
+TEST(Device, IsRefusedIfItIsTooOldForTheKernels) {
+  const FakeCuda cuda({.capability = 70});
+  std::string reason;
+  EXPECT_EQ(Device::find(0, reason), nullptr);
+  EXPECT_EQ(
+      reason,
+      "GPU 0 has compute capability 7.0, but the kernels that sum need 7.5 (Turing) or later.");
 }
 
 }  // namespace

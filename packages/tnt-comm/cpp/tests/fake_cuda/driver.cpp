@@ -82,7 +82,8 @@ void write_text(char* to, int room, const std::string& value) {
 
 std::string pci_address_of(int device) {
   std::array<char, 32> address{};
-  std::snprintf(address.data(), address.size(), "0000:%02x:00.0", device + 1);
+  std::snprintf(address.data(), address.size(), "0000:%02x:00.0",
+                static_cast<unsigned>(objects().first_device + device + 1) & 0xffU);
   return address.data();
 }
 
@@ -145,8 +146,9 @@ DeviceContext* current_context() {
   return contexts_of_thread.empty() ? nullptr : contexts_of_thread.back();
 }
 
-void apply_number_of_devices(int num_devices) {
+void apply_number_of_devices(int num_devices, int first_device) {
   objects().num_devices = num_devices;
+  objects().first_device = first_device;
   for (int i = 0; i < Objects::kMostDevices; ++i) {
     objects().contexts[static_cast<std::size_t>(i)].ordinal = i;
     apply_reach(i, ~0U);
@@ -285,9 +287,19 @@ FAKE_CUDA_API cuDeviceGetAttribute(int* value, int attribute, cuda::DeviceNumber
   Call call("cuDeviceGetAttribute");
   if (call.is_refused()) return call.result();
   if (!is_device(device)) return cuda::kInvalidDevice;
-  if (attribute != cuda::kMultiprocessorCount) return cuda::kInvalidValue;
-  *value = 4;
-  return cuda::kSuccess;
+  switch (attribute) {
+    case cuda::kMultiprocessorCount:
+      *value = 4;
+      return cuda::kSuccess;
+    case cuda::kComputeCapabilityMajor:
+      *value = objects().capability / 10;
+      return cuda::kSuccess;
+    case cuda::kComputeCapabilityMinor:
+      *value = objects().capability % 10;
+      return cuda::kSuccess;
+    default:
+      return cuda::kInvalidValue;
+  }
 }
 
 FAKE_CUDA_API cuDeviceGetPCIBusId(char* address, int room, cuda::DeviceNumber device) {
@@ -409,7 +421,6 @@ FAKE_CUDA_API cuIpcOpenMemHandle_v2(cuda::Pointer* pointer, cuda::IpcMemory hand
 FAKE_CUDA_API cuIpcCloseMemHandle(cuda::Pointer pointer) {
   Call call("cuIpcCloseMemHandle");
   if (current_context() == nullptr) return cuda::kInvalidContext;
-  wait_for_all_streams(*current_context());
   const cuda::Result result = objects().memory.close(pointer);
   return result == cuda::kSuccess ? call.result() : result;
 }
@@ -423,7 +434,6 @@ FAKE_CUDA_API cuMemHostRegister_v2(void* begin, std::size_t num_bytes, unsigned)
 FAKE_CUDA_API cuMemHostUnregister(void* begin) {
   Call call("cuMemHostUnregister");
   if (current_context() == nullptr) return cuda::kInvalidContext;
-  wait_for_all_streams(*current_context());
   const cuda::Result result = objects().memory.unregister_host(begin);
   return result == cuda::kSuccess ? call.result() : result;
 }

@@ -68,7 +68,8 @@ FAKE_CUDA_API cuLaunchKernel(tnt::comm::cuda::Kernel kernel, unsigned grid_x, un
 
 namespace tnt::comm::tests::fake_cuda {
 
-void apply_number_of_devices(int num_devices);  // all of which reach each other
+// All of them reach each other; `first_device` are before them that the process does not see.
+void apply_number_of_devices(int num_devices, int first_device);
 void apply_reach(int from, unsigned reachable);
 void apply_version(int version);
 void apply_seed(unsigned seed);

@@ -1,6 +1,7 @@
 #include "fake_cuda/fake_cuda.hpp"
 
 #include "fake_cuda/driver.hpp"
+#include "fake_cuda/objects.hpp"
 #include "fake_cuda/streams.hpp"
 #include "tnt/comm/base/error.hpp"
 
@@ -60,7 +61,8 @@ cuda::Functions driver_functions() {
 FakeCuda::FakeCuda(const FakeCudaSettings& settings)
     : driver_{.functions = driver_functions(), .release_limit_s = settings.release_limit_s} {
   fake_cuda::reset_driver();
-  fake_cuda::apply_number_of_devices(settings.num_devices);
+  fake_cuda::apply_number_of_devices(settings.num_devices, 0);
+  fake_cuda::objects().capability = settings.capability;
   for (std::size_t from = 0; from < settings.can_reach.size(); ++from) {
     unsigned reachable = 0;
     for (std::size_t to = 0; to < settings.can_reach[from].size(); ++to) {

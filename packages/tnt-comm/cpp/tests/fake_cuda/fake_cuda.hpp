@@ -19,9 +19,10 @@
 //
 // Unlike the real one, it opens memory by its handle in the process that owns it as well, where
 // ranks are threads. Built as libcuda.so.1, it takes its settings from variables:
-// FAKE_CUDA_DEVICES (number), FAKE_CUDA_PEERS ("01,10": who reaches whom), FAKE_CUDA_DELAY_US (the
-// longest), FAKE_CUDA_SEED, FAKE_CUDA_VERSION, FAKE_CUDA_FAIL ("cuMemAlloc_v2:3:2": its third call
-// gives 2), FAKE_CUDA_HANG_AT (the number of the piece of work at which all streams stop).
+// FAKE_CUDA_DEVICES (number), FAKE_CUDA_FIRST (how many are before them that the process does not
+// see), FAKE_CUDA_PEERS ("01,10": who reaches whom), FAKE_CUDA_DELAY_US (the longest),
+// FAKE_CUDA_SEED, FAKE_CUDA_VERSION, FAKE_CUDA_FAIL ("cuMemAlloc_v2:3:2": its third call gives 2),
+// FAKE_CUDA_HANG_AT (the number of the piece of work at which all streams stop).
 
 namespace tnt::comm::tests {
 
@@ -31,6 +32,7 @@ struct FakeCudaSettings {
   std::chrono::microseconds longest_delay{0};
   unsigned seed = 1;
   int version = 13000;
+  int capability = 90;            ///< to compute, times ten
   double release_limit_s = 10.0;  ///< see cuda::Driver
 };
 

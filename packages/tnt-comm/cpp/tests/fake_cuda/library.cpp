@@ -44,7 +44,7 @@ void apply_failures(const std::string& all) {
 }
 
 [[gnu::constructor]] void apply_variables() {
-  apply_number_of_devices(number_in("FAKE_CUDA_DEVICES", "1"));
+  apply_number_of_devices(number_in("FAKE_CUDA_DEVICES", "1"), number_in("FAKE_CUDA_FIRST", "0"));
   apply_peers(text_in("FAKE_CUDA_PEERS", ""));
   apply_version(number_in("FAKE_CUDA_VERSION", "13000"));
   apply_seed(static_cast<unsigned>(number_in("FAKE_CUDA_SEED", "1")));

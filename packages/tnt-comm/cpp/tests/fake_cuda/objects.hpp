@@ -37,6 +37,8 @@ struct Objects {
 
   std::atomic<bool> is_initialized{false};
   int num_devices = 1;
+  int capability = 90;   // to compute, times ten
+  int first_device = 0;  // of the host's that the process sees
   int version = 13000;
   unsigned seed = 1;
   std::array<unsigned, kMostDevices> reachable{};  // a bit for each

@@ -90,6 +90,22 @@ def test_gpus_that_do_not_reach_each_other_are_summed_by_the_host(forks: Preload
         assert "does not reach GPU" in reason
 
 
+def sum_on_the_only_gpu_in_sight() -> tuple[str, str]:
+    """As where the launcher shows each rank a GPU of its own."""
+    os.environ["FAKE_CUDA_FIRST"] = str(tnt_comm.get_rank())
+    gpu = Gpu(0)
+    reducer = _reducer(0, "float32")
+    _check_steps(reducer, gpu, "float32", 2)
+    return reducer.gpu_sums
+
+
+def test_ranks_that_see_a_gpu_each_sum_in_memory_of_those_they_do_not_see(
+    forks: Preloaded,
+) -> None:
+    found = run_ranks(sum_on_the_only_gpu_in_sight, 3, env=fake_gpus(1), preloaded=forks)
+    assert found == [("ipc", "all GPUs of a host reach each other")] * 3
+
+
 def come_late_and_be_stopped() -> None:
     gpu = Gpu(0)
     is_late = tnt_comm.get_rank() == LOST

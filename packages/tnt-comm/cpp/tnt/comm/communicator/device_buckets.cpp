@@ -1,7 +1,9 @@
 #include "tnt/comm/communicator/device_buckets.hpp"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <exception>
+#include <mutex>
 #include <utility>
 
 #include "tnt/comm/collective/device/ipc_bucket.hpp"
@@ -16,11 +18,11 @@ constexpr const char* kRound = "the memory of GPUs";
 
 /// What the members say of a step on the way to sums between GPUs: each gives a text, or what keeps
 /// it from it. All go the same way, since all know the first obstacle.
-class Round {
+class Agreement {
  public:
   /// Collective. `offer` gives this rank's text; what it throws is an obstacle.
   template <typename Function>
-  Round(Group& group, Function&& offer) {
+  Agreement(Group& group, Function&& offer) {
     std::string own;
     try {
       own = text(kOffer, offer());
@@ -103,38 +105,87 @@ std::vector<IpcBucket::Layout> lay_out(const std::vector<BucketSpec>& specs) {
   return layouts;
 }
 
-/// The memory of the GPUs of all members; null, and why, if it cannot be had.
-std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<BucketSpec>& specs,
-                                       const std::shared_ptr<Device>& device, std::size_t num_bytes,
-                                       std::string& obstacle) {
-  const int first = first_on_host(group), num_members = num_on_host(group);
-  const Round present(group, [&] {
-    const std::string own = obstacle_of_group(group, specs, device);
-    if (!own.empty()) throw UsageError(own);
-    return device->pci_address();
-  });
-  if (!(obstacle = present.obstacle()).empty()) return nullptr;
-  std::shared_ptr<IpcMemory> memory;
-  const Round offered(group, [&] {
-    for (int member = first; member < first + num_members; ++member) {
-      const std::string& other = at(present.texts(), member);
-      if (device->can_reach(other)) continue;
-      throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", other);
-    }
-    memory = std::make_shared<IpcMemory>(device, num_bytes);
-    return text_of(memory->local.handle());
-  });
-  if (!(obstacle = offered.obstacle()).empty()) return nullptr;
-  const Round opened(group, [&] {
-    for (int member = first; member < first + num_members; ++member) {
-      const IpcHandle handle = handle_of(at(offered.texts(), member));
-      memory->peers.push_back(
-          member == group.rank() ? nullptr : std::make_unique<PeerBuffer>(device, handle));
+// Where memory begins, before anything is packed: a number of each rank, which a kernel of all
+// others must be able to read, and where this rank's puts what it has read.
+constexpr std::size_t kTestBytes = 256;
+constexpr std::size_t kPlaceOfRead = kTestBytes / 2;
+constexpr double kTestS = 30.0;
+
+void write_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory, int member) {
+  const float mark = static_cast<float>(member) + 1;
+  DeviceStream stream(device);
+  stream.copy_from_host(memory.data(), &mark, sizeof mark);
+  stream.synchronize(Deadline(kTestS));
+}
+
+bool reads_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory,
+                std::size_t local_rank, int member) {
+  constexpr double kFactor = 2;  // what is multiplied goes through a kernel
+  const DevicePointer read = memory.data() + kPlaceOfRead;
+  float found = 0;
+  DeviceStream stream(device);
+  stream.pack_scaled(read, memory.part_of(local_rank), 1, DType::float32, kFactor);
+  stream.copy_to_host(&found, read, sizeof found);
+  stream.synchronize(Deadline(kTestS));
+  return found == kFactor * (static_cast<double>(member) + 1);
+}
+
+// Why this or another rank does not read what is there; empty if all do.
+std::string read_marks(Group& group, const std::vector<std::string>& gpus,
+                       const std::shared_ptr<Device>& device, const IpcMemory& memory) {
+  const Agreement read(group, [&] {
+    for (std::size_t local_rank = 0; local_rank < memory.size(); ++local_rank) {
+      const int member = first_on_host(group) + static_cast<int>(local_rank);
+      if (reads_mark(device, memory, local_rank, member)) continue;
+      throw UsageError("its GPU does not read what is in the memory of GPU ", at(gpus, member));
     }
     return std::string();
   });
-  if (!(obstacle = opened.obstacle()).empty()) return nullptr;
-  return memory;
+  return read.obstacle();
+}
+
+void wipe_marks(const std::shared_ptr<Device>& device, const IpcMemory& memory) {
+  const std::array<std::byte, kTestBytes> zeros{};
+  DeviceStream stream(device);
+  stream.copy_from_host(memory.data(), zeros.data(), zeros.size());
+  stream.synchronize(Deadline(kTestS));
+}
+
+/// The memory of the GPUs of this host's ranks; null, and why, if it cannot be had.
+std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::string>& gpus,
+                                       const std::shared_ptr<Device>& device, std::size_t num_bytes,
+                                       std::string& obstacle) {
+  const int first = first_on_host(group), num_members = num_on_host(group);
+  std::shared_ptr<IpcMemory> memory;
+  const Agreement offered(group, [&] {
+    for (int member = first; member < first + num_members; ++member) {
+      // Mostly a rank sees its own GPU only: whether it can open the others is tried.
+      if (device->can_reach(at(gpus, member)).value_or(true)) continue;
+      throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", at(gpus, member));
+    }
+    memory = std::make_shared<IpcMemory>(device, std::max(num_bytes, kTestBytes));
+    write_mark(device, *memory, group.rank());
+    return text_of(memory->handle());
+  });
+  if (!(obstacle = offered.obstacle()).empty()) return nullptr;
+  const Agreement opened(group, [&] {
+    for (int member = first; member < first + num_members; ++member) {
+      const IpcHandle handle = handle_of(at(offered.texts(), member));
+      memory->add_peer(member == group.rank() ? nullptr
+                                              : std::make_unique<PeerBuffer>(device, handle));
+    }
+    return std::string();
+  });
+  obstacle = opened.obstacle();
+  if (obstacle.empty()) obstacle = read_marks(group, gpus, device, *memory);
+  if (obstacle.empty()) {
+    wipe_marks(device, *memory);
+    return memory;
+  }
+  memory->close_peers();
+  const Agreement closed(group,
+                         [] { return std::string(); });  // before anybody frees what others had
+  return nullptr;
 }
 
 template <typename Bucket>
@@ -151,18 +202,35 @@ void register_memory(const Group& group, const std::shared_ptr<Device>& device,
   }
 }
 
+// Others may still copy from this rank's GPU when it has all it needs.
+void wait_before_leaving(Group& group, const std::shared_ptr<IpcMemory>& memory) {
+  constexpr double kLongestS = 10.0;
+  const int first = first_on_host(group);
+  group.runtime().before_leaving(
+      [weak = std::weak_ptr(memory), abort_state = group.abort_state(), first] {
+        if (const auto living = weak.lock()) {
+          living->wait_for_readers(Deadline(kLongestS), [&](int local_rank) {
+            return abort_state->status_of(first + local_rank).state == PeerState::running;
+          });
+        }
+      });
+}
+
 std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& segments,
                                                     const std::vector<BucketSpec>& specs,
                                                     const std::vector<IpcBucket::Layout>& layouts,
                                                     const std::shared_ptr<Device>& device,
                                                     const std::shared_ptr<IpcMemory>& memory) {
   const bool has_other_hosts = group.topology() == Topology::hierarchical;
-  const MemoryNeeds needs{1, std::max<std::size_t>(layouts.back().first, 1)};
+  const NotificationId end = layouts.back().first;
+  const MemoryNeeds needs{1, end + IpcMemory::kNumNotifications};
   const IpcBucket::Host host{
       .first_member = first_on_host(group),
       .tree = has_other_hosts ? group.hosts().on_host : group.tree(),
       .memory = memory,
       .segment = has_other_hosts ? segments.create_on_host(needs) : segments.create(needs)};
+  memory->join(host.segment, end);
+  wait_before_leaving(group, memory);
   const auto exchanges = has_other_hosts ? create_chunk_buckets(group, segments, specs)
                                          : std::vector<std::shared_ptr<BucketOperation>>();
   std::vector<std::shared_ptr<IpcBucket>> buckets;
@@ -170,7 +238,7 @@ std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& se
     auto exchange = has_other_hosts
                         ? std::make_unique<ChunkExchange>(device, specs[i].dtype,
                                                           chunk_of_host(group, specs[i]).size(),
-                                                          memory->peers.size(), exchanges[i])
+                                                          memory->size(), exchanges[i])
                         : nullptr;
     buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], device,
                                                   group.engine().bell(), host, layouts[i],
@@ -180,54 +248,94 @@ std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& se
   return {buckets.begin(), buckets.end()};
 }
 
-std::vector<std::shared_ptr<DeviceBucket>> make_staged(Group& group, SegmentSet& segments,
-                                                       const std::vector<BucketSpec>& specs,
-                                                       const std::shared_ptr<Device>& device) {
+void make_staged(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs,
+                 DeviceBuckets& result) {
+  result.of_host = create_buckets(group, segments, specs);
+  if (!result.device) return;
   std::vector<std::shared_ptr<StagedBucket>> buckets;
-  const auto of_host = create_buckets(group, segments, specs);
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    buckets.push_back(std::make_shared<StagedBucket>(group.abort_state(), specs[i], device,
-                                                     group.engine().bell(), of_host[i]));
+  try {
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      buckets.push_back(std::make_shared<StagedBucket>(group.abort_state(), specs[i], result.device,
+                                                       group.engine().bell(), result.of_host[i]));
+    }
+  } catch (const Error& error) {
+    log_warning(group.abort_state()->world_rank(), error.what(),
+                " Gradients of this GPU are summed by the host, and copied there and back by the"
+                " program. [gpu-memory-short]");
+    result.device = nullptr;
+    return;
   }
-  register_memory(group, device, buckets);
-  return {buckets.begin(), buckets.end()};
+  register_memory(group, result.device, buckets);
+  result.of_host.clear();
+  result.of_device = {buckets.begin(), buckets.end()};
+}
+
+// The GPUs of all members, and the obstacle to sums between them that needs no trying.
+Agreement find_gpus(Group& group, const std::vector<BucketSpec>& specs,
+                    const DeviceFinder& find_device, std::shared_ptr<Device>& device) {
+  std::exception_ptr failure;
+  Agreement present(group, [&] {
+    try {
+      device = find_device();
+    } catch (...) {
+      failure = std::current_exception();
+      throw;
+    }
+    const std::string own = obstacle_of_group(group, specs, device);
+    if (!own.empty()) throw UsageError(own);
+    return device->pci_address();
+  });
+  if (failure) std::rethrow_exception(failure);
+  return present;
 }
 
 }  // namespace
 
 std::string obstacle_of_device(int ordinal, bool is_stream_known) {
+  // Reducers will use it, and to make its kernels anew takes time.
+  static auto* kept = new std::vector<std::shared_ptr<Device>>();
+  static std::mutex mutex;
   std::string reason;
   const auto device = Device::find(ordinal, reason);
+  const std::lock_guard lock(mutex);
+  if (device && std::ranges::count(*kept, device) == 0) kept->push_back(device);
   if (!device || is_stream_known || device->can_order_whole_context()) return reason;
   return "The stream of the tensors is not known, and the driver cannot wait for all streams: "
          "update"
          " it to that of CUDA 12.5 or later.";
 }
 
-std::shared_ptr<Device> device_or_none(int ordinal) {
-  if (ordinal == -1) return nullptr;
-  std::string reason;
-  if (auto device = Device::find(ordinal, reason)) return device;
-  throw Error(ErrorKind::comm, reason);
+DeviceFinder device_finder(int ordinal) {
+  return [ordinal]() -> std::shared_ptr<Device> {
+    if (ordinal == -1) return nullptr;
+    std::string reason;
+    if (auto device = Device::find(ordinal, reason)) return device;
+    throw Error(ErrorKind::comm, reason);
+  };
 }
 
 DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
                                     const std::vector<BucketSpec>& specs,
-                                    const std::shared_ptr<Device>& device) {
+                                    const DeviceFinder& find_device) {
   DeviceBuckets result;
-  if (group.size() == 1 && device) {
-    for (const BucketSpec& spec : specs) {
-      result.of_device.push_back(std::make_shared<SoloDeviceBucket>(group.abort_state(), spec,
-                                                                    device, group.engine().bell()));
-    }
+  if (group.size() == 1) {
+    result.device = find_device();
     result.engine.reason = "there is one rank";
+    if (!result.device) result.of_host = create_buckets(group, segments, specs);
+    for (std::size_t i = 0; result.device && i < specs.size(); ++i) {
+      result.of_device.push_back(std::make_shared<SoloDeviceBucket>(
+          group.abort_state(), specs[i], result.device, group.engine().bell()));
+    }
     return result;
   }
+  const Agreement gpus = find_gpus(group, specs, find_device, result.device);
   const std::vector<IpcBucket::Layout> layouts = lay_out(specs);
-  std::string obstacle;
-  const auto memory = open_memory(group, specs, device, layouts.back().offset, obstacle);
+  std::string obstacle = gpus.obstacle();
+  const auto memory = obstacle.empty() ? open_memory(group, gpus.texts(), result.device,
+                                                     layouts.back().offset, obstacle)
+                                       : nullptr;
   if (memory) {
-    result.of_device = make_ipc(group, segments, specs, layouts, device, memory);
+    result.of_device = make_ipc(group, segments, specs, layouts, result.device, memory);
     result.engine = {GpuSums::ipc, "all GPUs of a host reach each other"};
     return result;
   }
@@ -236,11 +344,7 @@ DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
                      ". Set it to auto, or to host, for sums by the CPUs.");
   }
   result.engine = {GpuSums::host, obstacle};
-  if (device) {
-    result.of_device = make_staged(group, segments, specs, device);
-  } else {
-    result.of_host = create_buckets(group, segments, specs);
-  }
+  make_staged(group, segments, specs, result);
   return result;
 }
 

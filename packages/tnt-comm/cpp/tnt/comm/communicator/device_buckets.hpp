@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ struct DeviceEngine {
 
 /// The buckets of a rank: those of its GPU, or of the host if it has none, although others have.
 struct DeviceBuckets {
+  std::shared_ptr<Device> device;  ///< null: those of the host
   std::vector<std::shared_ptr<DeviceBucket>> of_device;
   std::vector<std::shared_ptr<BucketOperation>> of_host;
   DeviceEngine engine;
@@ -28,14 +30,17 @@ struct DeviceBuckets {
 /// `is_stream_known`: streams are named in all calls.
 TNT_COMM_EXPORT std::string obstacle_of_device(int ordinal, bool is_stream_known);
 
-/// The GPU of that number; null for -1: this rank has none. CommError if it cannot be used.
-TNT_COMM_EXPORT std::shared_ptr<Device> device_or_none(int ordinal);
+/// Finds the GPU of this rank; null if it has none. Throws if that cannot be used.
+using DeviceFinder = std::function<std::shared_ptr<Device>()>;
 
-/// Buckets of a reducer whose tensors are on GPUs; null: this rank has none. Collective among the
-/// group, blocking, within create_together(). UsageError on all members if TNT_GPU_SUMS asks for
-/// what cannot be had.
+/// For the GPU of that number; -1: this rank has none.
+TNT_COMM_EXPORT DeviceFinder device_finder(int ordinal);
+
+/// Buckets of a reducer whose tensors are on GPUs. Collective among the group, blocking, within
+/// create_together(). UsageError if TNT_GPU_SUMS asks for what cannot be had. A rank whose GPU has
+/// no memory left for them gets buckets of the host, with a warning.
 DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
                                     const std::vector<BucketSpec>& specs,
-                                    const std::shared_ptr<Device>& device);
+                                    const DeviceFinder& find_device);
 
 }  // namespace tnt::comm

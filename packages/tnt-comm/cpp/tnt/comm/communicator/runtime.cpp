@@ -165,12 +165,20 @@ std::optional<Error> Runtime::first_error() const {
   return std::nullopt;
 }
 
+void Runtime::before_leaving(std::function<void()> function) {
+  const std::lock_guard lock(mutex_);
+  before_leaving_.push_back(std::move(function));
+}
+
 void Runtime::finish() {
   const std::lock_guard lock(mutex_);
   if (is_finished_) return;
   is_finished_ = true;
   const auto error = first_error();
   has_failed_ = has_failed_ || error.has_value();
+  for (const auto& function : before_leaving_) {
+    if (!error) function();
+  }
   transport_->leave(error ? PeerState::failed : PeerState::finished,
                     error ? error->what() : failed_creation_);
   engine_->stop(UsageError("rank ", environment_.rank,

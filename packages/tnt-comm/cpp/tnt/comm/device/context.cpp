@@ -14,6 +14,9 @@
 namespace tnt::comm::cuda {
 namespace {
 
+// Of the kernels' text, times ten.
+constexpr int kLeastCapability = 75;
+
 const Driver& require_driver() {
   std::string reason;
   if (const Driver* driver = find_driver(reason)) return *driver;
@@ -36,10 +39,12 @@ PrimaryContext::PrimaryContext(int ordinal)
     : name_(text("GPU ", ordinal)), driver_(require_driver()) {
   const Functions& functions = driver();
   require(functions.device_get.call(&device_, ordinal), functions.device_get.name);
-  int count = 0;
-  require(functions.device_get_attribute.call(&count, kMultiprocessorCount, device_),
-          functions.device_get_attribute.name);
-  num_processors_ = static_cast<unsigned>(count);
+  num_processors_ = static_cast<unsigned>(attribute(kMultiprocessorCount));
+  const int major = attribute(kComputeCapabilityMajor), minor = attribute(kComputeCapabilityMinor);
+  if (10 * major + minor < kLeastCapability) {
+    throw Error(ErrorKind::comm, name_, " has compute capability ", major, ".", minor,
+                ", but the kernels that sum need 7.5 (Turing) or later.");
+  }
   require(functions.device_primary_ctx_retain.call(&context_, device_),
           functions.device_primary_ctx_retain.name);
   try {
@@ -54,6 +59,13 @@ PrimaryContext::~PrimaryContext() {
   release(driver().module_unload, module_);
   const auto& function = driver().device_primary_ctx_release;
   release_within_limit(function.name, [call = function.call, device = device_] { call(device); });
+}
+
+int PrimaryContext::attribute(int which) const {
+  int value = 0;
+  const auto& function = driver().device_get_attribute;
+  require(function.call(&value, which, device_), function.name);
+  return value;
 }
 
 void PrimaryContext::load_kernels() {

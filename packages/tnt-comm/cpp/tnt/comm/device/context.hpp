@@ -90,6 +90,7 @@ class PrimaryContext {
     const PrimaryContext& context_;
   };
 
+  int attribute(int which) const;
   void load_kernels();
   void release_within_limit(const char* what, std::function<void()> call) noexcept;
   void abandon(const std::string& complaint) noexcept;

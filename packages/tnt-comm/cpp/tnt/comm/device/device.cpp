@@ -49,14 +49,13 @@ bool Device::can_order_whole_context() const {
   return driver.ctx_record_event.call != nullptr && driver.ctx_wait_event.call != nullptr;
 }
 
-bool Device::can_reach(const std::string& pci_address) const {
+std::optional<bool> Device::can_reach(const std::string& pci_address) const {
   if (pci_address == pci_address_) return true;
   const cuda::Functions& driver = context_->driver();
   cuda::DeviceNumber peer = 0;
-  // One that this process does not see: nobody can ask the driver.
   if (context_->try_call(driver.device_get_by_pci_bus_id, &peer, pci_address.c_str()) !=
       cuda::kSuccess) {
-    return false;
+    return std::nullopt;
   }
   int can_access = 0;
   context_->call(driver.device_can_access_peer, &can_access, context_->device(), peer);

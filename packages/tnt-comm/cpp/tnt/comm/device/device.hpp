@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,8 +51,9 @@ class Device {
 
   /// Tells a peer of the same host which GPU this is: its PCI address.
   const std::string& pci_address() const { return pci_address_; }
-  /// Whether kernels of this GPU reach the memory of that one, which may be itself.
-  bool can_reach(const std::string& pci_address) const;
+  /// Whether kernels of this GPU reach the memory of that one, which may be itself. Nothing if this
+  /// process does not see it, so that the driver cannot be asked.
+  std::optional<bool> can_reach(const std::string& pci_address) const;
 
   /// For this room only.
   cuda::PrimaryContext& context() const { return *context_; }
@@ -159,6 +161,8 @@ class DeviceStream {
 
   /// Waits until all is done; CommError if that takes longer than the deadline, or fails.
   void synchronize(const Deadline& deadline);
+  /// The same for destructors: not for ever, and without an error. Whether all is done.
+  bool drain() noexcept;
 
  private:
   void zero(DevicePointer to, std::size_t num_bytes);

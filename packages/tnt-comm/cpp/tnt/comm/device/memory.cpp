@@ -17,8 +17,9 @@ DeviceBuffer::DeviceBuffer(std::shared_ptr<Device> device, std::size_t num_bytes
   try {
     // Ready when this returns, whatever stream is used next.
     DeviceStream stream(device_);
-    context.call(driver.memset_d8_async, data_, static_cast<unsigned char>(0), num_bytes_,
-                 static_cast<cuda::Stream>(stream.get()));
+    if (num_bytes_ > 0)
+      context.call(driver.memset_d8_async, data_, static_cast<unsigned char>(0), num_bytes_,
+                   static_cast<cuda::Stream>(stream.get()));
     stream.synchronize(Deadline(context.limit_s()));
   } catch (...) {
     context.release(driver.mem_free, data_);

@@ -84,10 +84,13 @@ DeviceStream::DeviceStream(std::shared_ptr<Device> device, ForeignStream stream)
 DeviceStream::~DeviceStream() {
   if (!is_ours_) return;
   cuda::PrimaryContext& context = device_->context();
-  if (context.becomes_true(context.name() + " has not finished its work",
-                           [this] { return has_ended(); })) {
-    context.release(context.driver().stream_destroy, as_stream(stream_));
-  }
+  if (drain()) context.release(context.driver().stream_destroy, as_stream(stream_));
+}
+
+bool DeviceStream::drain() noexcept {
+  cuda::PrimaryContext& context = device_->context();
+  return context.becomes_true(context.name() + " has not finished its work",
+                              [this] { return has_ended(); });
 }
 
 bool DeviceStream::has_ended() const noexcept {

@@ -72,11 +72,11 @@ GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan&
 }
 
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
-                                 std::string name, std::shared_ptr<Device> device,
+                                 std::string name, DeviceFinder find_device,
                                  const std::string& phase)
     : group_(std::move(group)),
       name_(std::move(name)),
-      device_(std::move(device)),
+      find_device_(std::move(find_device)),
       device_engine_(std::in_place) {
   create(plan, text("GradientReducer '", name_, "' for GPUs"), phase);
 }
@@ -103,7 +103,8 @@ void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segment
     for (std::size_t i = 0; i < specs.size(); ++i) connect(plan, i, allreduces[i]);
     return;
   }
-  const DeviceBuckets made = create_device_buckets(*group_, segments, specs, device_);
+  const DeviceBuckets made = create_device_buckets(*group_, segments, specs, find_device_);
+  device_ = made.device;
   device_engine_ = made.engine;
   for (std::size_t i = 0; i < made.of_host.size(); ++i) connect(plan, i, made.of_host[i]);
   for (std::size_t i = 0; i < made.of_device.size(); ++i) {
@@ -204,9 +205,9 @@ void GradientReducer::start_by(Tensor& tensor, Function&& function) {
   try {
     function();
     end_start(tensor);
-  } catch (const Error& error) {
+  } catch (...) {
     // Others wait for a bucket that this GPU cannot give any more.
-    if (tensor.bucket->on_device) group_->abort_state()->fail(error);
+    if (tensor.bucket->on_device) group_->abort_state()->fail(Error::current());
     throw;
   }
 }
@@ -234,7 +235,7 @@ void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
   if (bucket.on_device) {
     std::vector<std::byte> packed(tensor.wire_bytes());
     pack_on_host(tensor, packed.data(), data, scale);
-    bucket.on_device->pack_from_host(tensor.step, tensor.offset, packed.data(), packed.size());
+    bucket.on_device->pack_from_host(tensor.step, tensor.offset, std::move(packed), *tensor.used);
   } else {
     pack_on_host(tensor, bucket.allreduce->input(tensor.step) + tensor.offset, data, scale);
   }

@@ -117,9 +117,9 @@ class TNT_COMM_EXPORT GradientReducer {
   /// of a step to its last; "" if that means nothing.
   GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
                   const std::string& phase = {});
-  /// The same for tensors of GPUs, on all members; `device` is null where this rank has none.
+  /// The same for tensors of GPUs, on all members.
   GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan, std::string name,
-                  std::shared_ptr<Device> device, const std::string& phase = {});
+                  DeviceFinder find_device, const std::string& phase = {});
   ~GradientReducer();
 
   std::size_t num_tensors() const { return tensors_.size(); }
@@ -203,6 +203,7 @@ class TNT_COMM_EXPORT GradientReducer {
 
   std::shared_ptr<Group> group_;
   std::string name_;
+  DeviceFinder find_device_;        // none if this is no reducer for GPUs
   std::shared_ptr<Device> device_;  // null without a GPU
   std::optional<DeviceEngine> device_engine_;
   std::vector<Tensor*> tensors_;  // of the buckets, in the plan's order

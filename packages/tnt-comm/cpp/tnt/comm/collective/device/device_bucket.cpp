@@ -48,10 +48,13 @@ void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePo
   stream_.wait_for(used);
 }
 
-void DeviceBucket::pack_from_host(std::uint64_t step, std::size_t offset, const void* packed,
-                                  std::size_t num_bytes) {
-  if (num_bytes == 0) return;
-  stream_.copy_from_host(data(step) + offset, packed, num_bytes);
+void DeviceBucket::pack_from_host(std::uint64_t step, std::size_t offset,
+                                  std::vector<std::byte> packed, const DeviceEvent& used) {
+  if (packed.empty()) return;
+  stream_.wait_for(used);
+  const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(packed));
+  stream_.copy_from_host(data(step) + offset, kept->data(), kept->size());
+  stream_.call([kept] {});  // some drivers copy later
 }
 
 void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
@@ -73,6 +76,7 @@ void DeviceBucket::hand_out_to_host(std::uint64_t step, std::size_t offset, void
   if (num_bytes == 0) return;
   DeviceStream own(device_);
   own.wait_for(summed_);
+  own.synchronize(deadline);  // the copy holds the caller until it is made
   own.copy_to_host(out, data(step) + offset, num_bytes);
   own.synchronize(deadline);
 }

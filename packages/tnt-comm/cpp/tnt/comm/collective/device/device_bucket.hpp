@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/bucket_operation.hpp"
@@ -26,10 +27,11 @@ struct DeviceTensor {
 
 /// A bucket in the memory of a GPU, whichever way its allreduce takes.
 ///
-/// The host never waits for the GPU here: tensors are packed and handed out in the stream of
-/// whoever computes them, and our own streams wait for events in it. So a tensor's memory is used
-/// in the order of that stream, as its allocator assumes, and copies between GPU and host are not
-/// behind what else is in it. The engine looks at events, and is woken when one is there.
+/// The host does not wait for the GPU here, unless copies go from and to memory that the driver
+/// does not know: tensors are packed and handed out in the stream of whoever computes them, and our
+/// own streams wait for events in it. So a tensor's memory is used in the order of that stream, as
+/// its allocator assumes, and copies between GPU and host are not behind what else is in it. The
+/// engine looks at events, and is woken when one is there.
 class DeviceBucket : public BucketOperation {
  public:
   DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
@@ -44,8 +46,8 @@ class DeviceBucket : public BucketOperation {
   void pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data, double scale,
             ForeignStream stream, DeviceEvent& used);
   /// The same for a tensor in the memory of the host, as it is to be in the bucket.
-  void pack_from_host(std::uint64_t step, std::size_t offset, const void* packed,
-                      std::size_t num_bytes);
+  void pack_from_host(std::uint64_t step, std::size_t offset, std::vector<std::byte> packed,
+                      const DeviceEvent& used);
 
   /// The completed step's sum of a tensor, likewise.
   void hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
@@ -74,6 +76,9 @@ class DeviceBucket : public BucketOperation {
   void wake_engine() {
     stream_.call([bell = bell_] { bell->ring(); });
   }
+
+  /// To be called by destructors, before memory goes that our stream copies from or to.
+  void drain() noexcept { static_cast<void>(stream_.drain()); }
 
   DeviceStream& stream() { return stream_; }
   const std::shared_ptr<Device>& device() const { return device_; }

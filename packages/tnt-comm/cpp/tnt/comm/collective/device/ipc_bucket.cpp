@@ -98,6 +98,8 @@ void IpcBucket::copy_chunks_of_others() {
                   chunk.size() * size_of(dtype_));
   }
   mark_result();
+  host_.memory->count_queued();
+  stream().call([memory = host_.memory] { memory->say_copied(); });
 }
 
 std::vector<int> IpcBucket::missing() const {

@@ -8,25 +8,11 @@
 
 #include "tnt/comm/collective/device/chunk_exchange.hpp"
 #include "tnt/comm/collective/device/device_bucket.hpp"
+#include "tnt/comm/collective/device/ipc_memory.hpp"
 #include "tnt/comm/kernel/sum_tree.hpp"
 #include "tnt/comm/transport/transport.hpp"
 
 namespace tnt::comm {
-
-/// The buckets of a reducer in the memory of the GPUs of one host, each of which all ranks
-/// have opened.
-struct IpcMemory {
-  IpcMemory(std::shared_ptr<Device> device, std::size_t num_bytes)
-      : local(std::move(device), num_bytes) {}
-
-  DeviceBuffer local;
-  std::vector<std::unique_ptr<PeerBuffer>> peers;  // by member; null: this rank
-
-  /// Where the part of a member begins.
-  DevicePointer part_of(std::size_t member) const {
-    return peers[member] ? peers[member]->data() : local.data();
-  }
-};
 
 /// A bucket that the GPUs of a host sum, which reach each other's memory: the two-shot allreduce.
 /// Of the bucket, each rank sums a chunk by a kernel, in the memory of all, exchanges it with other
@@ -68,6 +54,8 @@ class IpcBucket final : public DeviceBucket {
   IpcBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
             std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell, Host host,
             const Layout& layout, std::unique_ptr<ChunkExchange> exchange);
+
+  ~IpcBucket() override { drain(); }
 
   void fail(const Error& error) override;
 

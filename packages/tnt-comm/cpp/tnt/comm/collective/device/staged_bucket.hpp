@@ -22,6 +22,7 @@ class StagedBucket final : public DeviceBucket {
   StagedBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
                std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
                std::shared_ptr<BucketOperation> host);
+  ~StagedBucket() override { drain(); }
 
   /// What the driver copies from and to.
   HostMemory copied_memory() const;
