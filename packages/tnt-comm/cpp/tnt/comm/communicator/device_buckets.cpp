@@ -1,7 +1,6 @@
 #include "tnt/comm/communicator/device_buckets.hpp"
 
 #include <algorithm>
-#include <array>
 #include <exception>
 #include <mutex>
 #include <utility>
@@ -9,72 +8,11 @@
 #include "tnt/comm/collective/device/ipc_bucket.hpp"
 #include "tnt/comm/collective/device/registered_pages.hpp"
 #include "tnt/comm/collective/device/staged_bucket.hpp"
+#include "tnt/comm/communicator/ipc_opening.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 
 namespace tnt::comm {
 namespace {
-
-constexpr const char* kRound = "the memory of GPUs";
-
-/// What the members say of a step on the way to sums between GPUs: each gives a text, or what keeps
-/// it from it. All go the same way, since all know the first obstacle.
-class Agreement {
- public:
-  /// Collective. `offer` gives this rank's text; what it throws is an obstacle.
-  template <typename Function>
-  Agreement(Group& group, Function&& offer) {
-    std::string own;
-    try {
-      own = text(kOffer, offer());
-    } catch (const std::exception& error) {
-      own = error.what();
-      while (own.ends_with('.')) own.pop_back();  // it becomes a part of sentences
-      if (own.empty()) own = "unknown";
-    }
-    texts_ = group.gather_texts(own, kRound);
-    for (std::size_t member = 0; member < texts_.size() && obstacle_.empty(); ++member) {
-      if (texts_[member].front() != kOffer) {
-        obstacle_ = text("rank ", group.ranks()[member], ": ", texts_[member]);
-      }
-      texts_[member].erase(0, 1);
-    }
-  }
-  const std::string& obstacle() const { return obstacle_; }
-  const std::vector<std::string>& texts() const { return texts_; }
-
- private:
-  static constexpr char kOffer = '=';  // before a text that is no obstacle
-
-  std::vector<std::string> texts_;
-  std::string obstacle_;
-};
-
-std::string text_of(const IpcHandle& handle) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const std::byte byte : handle) {
-    digits += kDigits[std::to_integer<int>(byte >> 4)];
-    digits += kDigits[std::to_integer<int>(byte & std::byte{15})];
-  }
-  return digits;
-}
-
-IpcHandle handle_of(const std::string& digits) {
-  IpcHandle handle{};
-  const auto value = [](char digit) { return digit <= '9' ? digit - '0' : digit - 'a' + 10; };
-  for (std::size_t i = 0; i < handle.size(); ++i) {
-    handle[i] = static_cast<std::byte>(value(digits.at(2 * i)) * 16 + value(digits.at(2 * i + 1)));
-  }
-  return handle;
-}
-
-// Ranks of this host, which are neighbours in the group, and the first of them.
-int num_on_host(const Group& group) {
-  return group.topology() == Topology::hierarchical ? group.hosts().members_per_host : group.size();
-}
-int first_on_host(const Group& group) {
-  return group.rank() / num_on_host(group) * num_on_host(group);
-}
 
 // Where nothing needs to be asked: the same on all members but for their settings.
 std::string obstacle_of_group(const Group& group, const std::vector<BucketSpec>& specs,
@@ -103,89 +41,6 @@ std::vector<IpcBucket::Layout> lay_out(const std::vector<BucketSpec>& specs) {
   }
   layouts.push_back({end, 0, IpcBucket::kNumNotifications * layouts.size()});  // of all
   return layouts;
-}
-
-// Where memory begins, before anything is packed: a number of each rank, which a kernel of all
-// others must be able to read, and where this rank's puts what it has read.
-constexpr std::size_t kTestBytes = 256;
-constexpr std::size_t kPlaceOfRead = kTestBytes / 2;
-constexpr double kTestS = 30.0;
-
-void write_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory, int member) {
-  const float mark = static_cast<float>(member) + 1;
-  DeviceStream stream(device);
-  stream.copy_from_host(memory.data(), &mark, sizeof mark);
-  stream.synchronize(Deadline(kTestS));
-}
-
-bool reads_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory,
-                std::size_t local_rank, int member) {
-  constexpr double kFactor = 2;  // what is multiplied goes through a kernel
-  const DevicePointer read = memory.data() + kPlaceOfRead;
-  float found = 0;
-  DeviceStream stream(device);
-  stream.pack_scaled(read, memory.part_of(local_rank), 1, DType::float32, kFactor);
-  stream.copy_to_host(&found, read, sizeof found);
-  stream.synchronize(Deadline(kTestS));
-  return found == kFactor * (static_cast<double>(member) + 1);
-}
-
-// Why this or another rank does not read what is there; empty if all do.
-std::string read_marks(Group& group, const std::vector<std::string>& gpus,
-                       const std::shared_ptr<Device>& device, const IpcMemory& memory) {
-  const Agreement read(group, [&] {
-    for (std::size_t local_rank = 0; local_rank < memory.size(); ++local_rank) {
-      const int member = first_on_host(group) + static_cast<int>(local_rank);
-      if (reads_mark(device, memory, local_rank, member)) continue;
-      throw UsageError("its GPU does not read what is in the memory of GPU ", at(gpus, member));
-    }
-    return std::string();
-  });
-  return read.obstacle();
-}
-
-void wipe_marks(const std::shared_ptr<Device>& device, const IpcMemory& memory) {
-  const std::array<std::byte, kTestBytes> zeros{};
-  DeviceStream stream(device);
-  stream.copy_from_host(memory.data(), zeros.data(), zeros.size());
-  stream.synchronize(Deadline(kTestS));
-}
-
-/// The memory of the GPUs of this host's ranks; null, and why, if it cannot be had.
-std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::string>& gpus,
-                                       const std::shared_ptr<Device>& device, std::size_t num_bytes,
-                                       std::string& obstacle) {
-  const int first = first_on_host(group), num_members = num_on_host(group);
-  std::shared_ptr<IpcMemory> memory;
-  const Agreement offered(group, [&] {
-    for (int member = first; member < first + num_members; ++member) {
-      // Mostly a rank sees its own GPU only: whether it can open the others is tried.
-      if (device->can_reach(at(gpus, member)).value_or(true)) continue;
-      throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", at(gpus, member));
-    }
-    memory = std::make_shared<IpcMemory>(device, std::max(num_bytes, kTestBytes));
-    write_mark(device, *memory, group.rank());
-    return text_of(memory->handle());
-  });
-  if (!(obstacle = offered.obstacle()).empty()) return nullptr;
-  const Agreement opened(group, [&] {
-    for (int member = first; member < first + num_members; ++member) {
-      const IpcHandle handle = handle_of(at(offered.texts(), member));
-      memory->add_peer(member == group.rank() ? nullptr
-                                              : std::make_unique<PeerBuffer>(device, handle));
-    }
-    return std::string();
-  });
-  obstacle = opened.obstacle();
-  if (obstacle.empty()) obstacle = read_marks(group, gpus, device, *memory);
-  if (obstacle.empty()) {
-    wipe_marks(device, *memory);
-    return memory;
-  }
-  memory->close_peers();
-  const Agreement closed(group,
-                         [] { return std::string(); });  // before anybody frees what others had
-  return nullptr;
 }
 
 template <typename Bucket>

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tnt/comm/collective/device/ipc_memory.hpp"
+#include "tnt/comm/communicator/group.hpp"
+
+namespace tnt::comm {
+
+/// What the members say of a step on the way to sums between GPUs: each gives a text, or what keeps
+/// it from it. All go the same way, since all know the first obstacle.
+class Agreement {
+ public:
+  /// Collective. `offer` gives this rank's text; what it throws is an obstacle.
+  template <typename Function>
+  Agreement(Group& group, Function&& offer) {
+    std::string own;
+    try {
+      own = text(kOffer, offer());
+    } catch (const std::exception& error) {
+      own = error.what();
+      while (own.ends_with('.')) own.pop_back();  // it becomes a part of sentences
+      if (own.empty()) own = "unknown";
+    }
+    texts_ = group.gather_texts(own, "the memory of GPUs");
+    for (std::size_t member = 0; member < texts_.size() && obstacle_.empty(); ++member) {
+      if (texts_[member].front() != kOffer) {
+        obstacle_ = text("rank ", group.ranks()[member], ": ", texts_[member]);
+      }
+      texts_[member].erase(0, 1);
+    }
+  }
+  const std::string& obstacle() const { return obstacle_; }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  static constexpr char kOffer = '=';  // before a text that is no obstacle
+
+  std::vector<std::string> texts_;
+  std::string obstacle_;
+};
+
+/// Ranks of this host, which are neighbours in the group, and the first of them.
+int num_on_host(const Group& group);
+int first_on_host(const Group& group);
+
+/// The memory of `num_bytes` of the GPUs of this host's ranks, of which each has opened that of the
+/// others; null, and why, if it cannot be had. `gpus`: PCI addresses, by member. Collective among
+/// the group, blocking.
+std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::string>& gpus,
+                                       const std::shared_ptr<Device>& device, std::size_t num_bytes,
+                                       std::string& obstacle);
+
+}  // namespace tnt::comm
