@@ -57,7 +57,7 @@ def test_a_gpu_that_cannot_be_summed_from_is_told_with_the_reason(
 
 
 def test_what_sums_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", logger="tnt_keras")
     for _ in range(2):
         gpus.tell_what_sums("ipc", "all GPUs of a host reach each other")
     [message] = caplog.messages
