@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tnt/comm/base/waiting.hpp"
 #include "tnt/comm/collective/device/ipc_memory.hpp"
 #include "tnt/comm/communicator/group.hpp"
 
@@ -25,7 +26,9 @@ class Agreement {
       while (own.ends_with('.')) own.pop_back();  // it becomes a part of sentences
       if (own.empty()) own = "unknown";
     }
+    full_fence();  // what all have done before is seen by all after it
     texts_ = group.gather_texts(own, "the memory of GPUs");
+    full_fence();
     for (std::size_t member = 0; member < texts_.size() && obstacle_.empty(); ++member) {
       if (texts_[member].front() != kOffer) {
         obstacle_ = text("rank ", group.ranks()[member], ": ", texts_[member]);
