@@ -386,6 +386,19 @@ TEST(DeviceReducer, AnswersInTheMemoryOfTheOtherSideStepAfterStep) {
   }
 }
 
+/// Tensors that lie in the memory of the host, wherever the reducer has its buckets.
+void expect_sums_of_host_tensors(GradientReducer& reducer, int rank, int size) {
+  const std::vector<Bytes> expected = expected_sums(DType::float32, size);
+  for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
+    reducer.start(i, input_of(DType::float32, rank, kGpuCounts[i]).data(), 1.0);
+  }
+  for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
+    Bytes sum(kGpuCounts[i] * sizeof(float));
+    reducer.finish(i, sum.data());
+    EXPECT_EQ(sum, expected[i]);
+  }
+}
+
 TEST(DeviceReducer, AGpuWithoutMemoryLeavesItsTensorsToTheHost) {
   FakeCuda cuda({.num_devices = 2});
   cuda.fail("cuMemAlloc_v2", 1, cuda::kOutOfMemory);
@@ -395,14 +408,7 @@ TEST(DeviceReducer, AGpuWithoutMemoryLeavesItsTensorsToTheHost) {
     GradientReducer reducer(runtime.world(), plan_of(DType::float32, 400), "g",
                             device_finder(rank));
     num_on_device += reducer.is_on_device() ? 1 : 0;
-    for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
-      reducer.start(i, input_of(DType::float32, rank, kGpuCounts[i]).data(), 1.0);
-    }
-    for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
-      Bytes sum(kGpuCounts[i] * sizeof(float));
-      reducer.finish(i, sum.data());
-      EXPECT_EQ(sum, reduction_of(DType::float32, ReduceOp::sum, 2, kGpuCounts[i]));
-    }
+    expect_sums_of_host_tensors(reducer, rank, 2);
   });
   EXPECT_EQ(num_on_device, 1);
 }
@@ -429,14 +435,7 @@ TEST(DeviceReducer, WorksWithRanksThatHaveNoGpu) {
                             device_finder(has_gpu ? 0 : -1));
     EXPECT_EQ(reducer.is_on_device(), has_gpu);
     EXPECT_EQ(reducer.device_engine()->reason, "rank 0: it has no GPU");
-    for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
-      reducer.start(i, input_of(DType::float32, rank, kGpuCounts[i]).data(), 1.0);
-    }
-    for (std::size_t i = 0; i < kGpuCounts.size(); ++i) {
-      Bytes sum(kGpuCounts[i] * sizeof(float));
-      reducer.finish(i, sum.data());
-      EXPECT_EQ(sum, reduction_of(DType::float32, ReduceOp::sum, 3, kGpuCounts[i]));
-    }
+    expect_sums_of_host_tensors(reducer, rank, 3);
   });
 }
 

@@ -155,9 +155,8 @@ std::string obstacle_of_device(int ordinal, bool is_stream_known) {
   const std::lock_guard lock(mutex);
   if (device && std::ranges::count(*kept, device) == 0) kept->push_back(device);
   if (!device || is_stream_known || device->can_order_whole_context()) return reason;
-  return "The stream of the tensors is not known, and the driver cannot wait for all streams: "
-         "update"
-         " it to that of CUDA 12.5 or later.";
+  return "The stream of the tensors is not known, and the driver cannot wait for all streams:"
+         " update it to that of CUDA 12.5 or later.";
 }
 
 DeviceFinder device_finder(int ordinal) {

@@ -14,6 +14,15 @@ namespace kernels {  // with names that are the same wherever it is compiled
 template <typename Format>
 constexpr int kGroup = static_cast<int>(group_size(sizeof(typename Format::Stored)));
 
+// Elements that are read or written 16 bytes at a time.
+template <typename Stored, int kCount>
+union Groups {
+  static constexpr int kNumWords = kCount * sizeof(Stored) / 16;
+  __device__ Groups() {}
+  uint4 words[kNumWords];
+  Stored elements[kCount];
+};
+
 // `kCount` elements from `index` on; more than one are whole groups.
 template <typename Stored, int kCount>
 __device__ __forceinline__ void load(Stored (&elements)[kCount], std::uint64_t address,
@@ -22,14 +31,9 @@ __device__ __forceinline__ void load(Stored (&elements)[kCount], std::uint64_t a
   if constexpr (kCount == 1) {
     elements[0] = *from;
   } else {
-    constexpr int kGroups = kCount * sizeof(Stored) / 16;
-    union Groups {
-      __device__ Groups() {}
-      uint4 words[kGroups];
-      Stored elements[kCount];
-    } groups;
+    Groups<Stored, kCount> groups;
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) groups.words[i] = reinterpret_cast<const uint4*>(from)[i];
+    for (int i = 0; i < groups.kNumWords; ++i) groups.words[i] = reinterpret_cast<const uint4*>(from)[i];
 #pragma unroll
     for (int k = 0; k < kCount; ++k) elements[k] = groups.elements[k];
   }
@@ -42,16 +46,11 @@ __device__ __forceinline__ void store(const Stored (&elements)[kCount], std::uin
   if constexpr (kCount == 1) {
     *to = elements[0];
   } else {
-    constexpr int kGroups = kCount * sizeof(Stored) / 16;
-    union Groups {
-      __device__ Groups() {}
-      uint4 words[kGroups];
-      Stored elements[kCount];
-    } groups;
+    Groups<Stored, kCount> groups;
 #pragma unroll
     for (int k = 0; k < kCount; ++k) groups.elements[k] = elements[k];
 #pragma unroll
-    for (int i = 0; i < kGroups; ++i) reinterpret_cast<uint4*>(to)[i] = groups.words[i];
+    for (int i = 0; i < groups.kNumWords; ++i) reinterpret_cast<uint4*>(to)[i] = groups.words[i];
   }
 }
 
