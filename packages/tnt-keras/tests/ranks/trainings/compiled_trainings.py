@@ -40,9 +40,9 @@ def _recurrent() -> tuple[Any, Any]:
     return _model((10,), *hidden), keras.optimizers.SGD(0.1, global_clipnorm=0.05)
 
 
-def _accumulating() -> tuple[Any, Any]:
-    """An update in every second step, and scaled losses."""
-    inner = keras.optimizers.SGD(0.1, gradient_accumulation_steps=2)
+def _scaled(steps: int | None = None) -> tuple[Any, Any]:
+    """Scaled losses, and an update in every so many steps."""
+    inner = keras.optimizers.SGD(0.1, gradient_accumulation_steps=steps)
     optimizer = keras.optimizers.LossScaleOptimizer(inner, initial_scale=64.0)
     return _model((10,), layers.Dense(8, activation="tanh")), optimizer
 
@@ -51,7 +51,8 @@ MODELS = {
     "draws": _drawing,
     "statistics of the batch": _synchronized,
     "recurrent": _recurrent,
-    "accumulated": _accumulating,
+    "scaled": _scaled,
+    "accumulated": lambda: _scaled(2),
 }
 
 

@@ -15,16 +15,22 @@ from serial_results import assert_serial
 
 from tnt_comm.testing import observe_ranks, run_ranks
 
-FUNCTIONS = {"draws": 2, "statistics of the batch": 4, "recurrent": 2, "accumulated": 3}
+FUNCTIONS = {"draws": 2, "statistics of the batch": 4, "recurrent": 2, "scaled": 3}
 """One more than exchanges, which are one for gradients and metrics, one for statistics and one for
 their derivatives, and one for gradients that must be finite before anything is updated."""
 
 
-@cases("name", ["draws", "statistics of the batch"], thorough=["recurrent", "accumulated"])
+@cases("name", ["draws", "statistics of the batch"], thorough=["recurrent", "scaled"])
 def test_a_training_equals_the_serial_one(name: str, pool_of: Any) -> None:
     result, _ = assert_serial(compiled_trainings.trained, pool_of, name)
     told, _ = result["told"]
     assert told.endswith(f"; XLA compiles {FUNCTIONS[name]} functions between exchanges")
+
+
+def test_accumulated_gradients_are_not_compiled(pool_of: Any) -> None:
+    result, _ = assert_serial(compiled_trainings.trained, pool_of, "accumulated")
+    told, _ = result["told"]
+    assert "XLA compiles" not in told
 
 
 def test_a_function_of_the_user_equals_the_serial_one(pool_of: Any) -> None:
