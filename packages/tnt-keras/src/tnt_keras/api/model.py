@@ -19,7 +19,7 @@ from tnt_keras.api.save import Saving
 from tnt_keras.keras_hooks import patch, private, private_tensorflow
 from tnt_keras.process import framework
 from tnt_keras.process.lanes import given_lanes, is_partitioned, use_lanes, warn_of_xla
-from tnt_keras.process.rank import get_size, is_shown, logger
+from tnt_keras.process.rank import get_size, is_shown
 from tnt_keras.step.accumulation import reduce_before_copy
 from tnt_keras.step.batch_norm_region import fused_batch_norm
 from tnt_keras.step.keras_function import Steps, function_for_keras, new_steps, require_call
@@ -322,11 +322,6 @@ def _distribute(
     return model
 
 
-def _accumulates(optimizer: Any) -> bool:
-    inner = getattr(optimizer, "inner_optimizer", optimizer)  # of loss scaling
-    return bool(getattr(inner, "gradient_accumulation_steps", None))
-
-
 def _distribute_compiled(model: Any) -> None:
     owner = model._tnt_owner
     owner.is_synchronized = False
@@ -334,13 +329,6 @@ def _distribute_compiled(model: Any) -> None:
         return
     if given_lanes() is not None and model.jit_compile:  # compiled before there were lanes
         warn_of_xla()
-        model.jit_compile = False
-    if model.jit_compile and _accumulates(model.optimizer):
-        logger.warning(
-            "jit_compile=True is ignored with gradient_accumulation_steps: each rank accumulates "
-            "its own gradients, so that XLA may round the update differently on each. Leave one "
-            "of the two out. [jit-ignored]"
-        )
         model.jit_compile = False
     owner.optimizers.clear()
     # Keras drops its steps, and new ones add what they use, of which nothing is known to be equal.

@@ -4,8 +4,9 @@ This is the idea of GSPMD (Xu et al. 2021, arXiv 2105.04663), for TensorFlow gra
 axis alone. The modules, from the bottom up: `value` says what is known of a value while a graph is
 built. `rules` say which placements each type of operation needs and gives. `traced`, `graph`,
 `analysis` and `control_flow` walk the traced graph and choose placements, which makes a `plan`.
-`reshard`, `emitter` and `schedule` build the graph of a rank; `clusters` and `compiled_graph` put
-what lies between exchanges into functions for XLA, if wanted. Nothing here knows ranks or Keras:
+`reshard`, `emitter` and `schedule` build the graph of a rank, and note `across_ranks` what others
+make alike; `clusters` and `compiled_graph` put what lies between exchanges into functions for XLA,
+if wanted. Nothing here knows ranks or Keras:
 the object that `build` is given makes the exchanges between processes.
 """
 

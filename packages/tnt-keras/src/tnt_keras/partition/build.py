@@ -9,8 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.analysis import Analysis, placement_of
-from tnt_keras.partition.clusters import OutsideExchange
+from tnt_keras.partition.clusters import NotedExchange
 from tnt_keras.partition.compiled_graph import compiled
 from tnt_keras.partition.emitter import Emitter
 from tnt_keras.partition.explain import Explanation, explain
@@ -74,7 +75,7 @@ class PartitionedStep:
         self.partial_sums: list[Edge | None] = []  # in the traced graph, see `with_partial_sums`
         self.own_draws: frozenset[Node] = frozenset()  # of other rows than those of the serial run
         self.explanation: Explanation
-        self.alone: set[str] = set()  # names of operations that other processes do not run
+        self.across_ranks = AcrossRanks()
         self.num_clusters = 0  # functions that XLA compiles
         self.function: Any = None
         self.seconds = 0.0  # processor time of building
@@ -219,16 +220,16 @@ def _function(
         specs.append(tf.TensorSpec([], tf.int64))
     counters = {node: traced.draw_counter(node) for node in plan.flat.nodes if is_seeded(node)}
     updates = _updates(traced, plan.flat)
-    outside: set[tf.Operation] = set()
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
         sharding = BatchSharding(replicas, tensors[-1] if num_rows is None else num_rows)
         if compiles:
-            exchange: Exchange = OutsideExchange(lambda: make_exchange(tensors), outside)
+            exchange: Exchange = NotedExchange(lambda: make_exchange(tensors), built.across_ranks)
         else:
             exchange = make_exchange(tensors)
         emitter = Emitter(sharding, exchange, built.kept.append, updates, built.own_draws, counters)
         emitter.order, emitter.draws_whole = LaneOrder(replicas.at_once), compiles
+        emitter.across_ranks = built.across_ranks
         flat = iter(tensors)
         parts = [[next(flat) for _ in _local_shapes(value, rows)] for value in given]
         if replicas.are_lanes:
@@ -239,7 +240,6 @@ def _function(
         parts += _captured_here(traced)
         schedule = Schedule(emitter, plan, arguments_of(plan, parts))
         outputs = [t for [t] in schedule.run()]
-        built.alone = emitter.alone
         built.explanation = explain(plan, emitter.exchanged, schedule.num_levels)
         wanted = [edge for edge in built.partial_sums if edge is not None]
         return [*outputs, *(_partial_sum(emitter, schedule, edge) for edge in wanted)]
@@ -248,8 +248,7 @@ def _function(
     if not compiles:
         return function
     built.kept.append(function)
-    outside |= {op for op in function.graph.get_operations() if op.name in built.alone}
-    function, built.num_clusters = compiled(function, outside)
+    function, built.num_clusters = compiled(function, built.across_ranks)
     return function
 
 

@@ -1,29 +1,35 @@
 """Which operations of a process' graph XLA compiles together: those between two exchanges.
 
 XLA compiles a function as a whole, a *cluster*. It cannot compile an exchange, nor what runs on one
-rank alone, so these stay outside. A cluster must not need what needs its own results. Therefore
-each operation has a level: the number of times that a way to it, from what the step is given,
-returns from outside into a cluster. All operations of a level are one cluster. What lies before the
-one exchange of most steps is the first, and the update is the second.
+rank alone, so these stay outside. How XLA rounds depends on all that is in a cluster. Therefore
+what ranks must have alike, such as the update of a weight, shares no cluster with what they have
+each for themselves, such as the operations on their rows.
+
+A cluster must not need what needs its own results. Each operation has a level, in which its rows
+come before what is replicated, and that before what stays outside: the number of times that a way
+to the operation, from what the step is given, goes back in this order. The operations of a kind
+and level are one cluster. Most steps have two: what lies before their one exchange, and the update.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+import enum
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from tnt_keras.partition.operations import is_handle
+from tnt_keras.partition.across_ranks import AcrossRanks
+from tnt_keras.partition.operations import has_effect, is_handle
 from tnt_keras.partition.reshard import Exchange, Request
 
 
-class OutsideExchange:
-    """An exchange, as `make` makes it, that notes the operations it makes in `noted`."""
+class NotedExchange:
+    """An exchange, as `make` makes it, whose operations are noted."""
 
-    def __init__(self, make: Callable[[], Exchange], noted: set[tf.Operation]) -> None:
-        self._noted = noted
+    def __init__(self, make: Callable[[], Exchange], across_ranks: AcrossRanks) -> None:
+        self._noting = across_ranks.exchanging
         with self._noting():
             self._exchange = make()
 
@@ -47,51 +53,74 @@ class OutsideExchange:
         with self._noting():
             return self._exchange.ordered(make)
 
-    @contextlib.contextmanager
-    def _noting(self) -> Iterator[None]:
-        graph = tf.compat.v1.get_default_graph()
-        before = len(graph.get_operations())
-        yield
-        self._noted.update(graph.get_operations()[before:])
+
+class Kind(enum.IntEnum):
+    """Where an operation runs, in the order of a level."""
+
+    LOCAL = 0
+    REPLICATED = 1
+    OUTSIDE = 2
+
+
+_COPIES = {"Identity", "ReadVariableOp"}
+
+Place: TypeAlias = tuple[int, Kind]
+"""A level, and a kind within it: places are in the order in which their operations run."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stage:
-    """Operations of a graph, in an order in which they can be made, after all former stages."""
+    """Operations of a kind in an order in which they can be made, after all former stages.
 
+    `results` are the tensors that other stages or the caller read.
+    """
+
+    kind: Kind
     operations: list[tf.Operation]
-    is_cluster: bool
+    results: list[tf.Tensor]
+
+    @property
+    def is_cluster(self) -> bool:
+        """Whether XLA compiles the operations."""
+        return self.kind != Kind.OUTSIDE
 
 
-def stages_of(graph: tf.Graph, outside: Iterable[tf.Operation]) -> list[Stage]:
+def stages_of(graph: tf.Graph, across_ranks: AcrossRanks) -> list[Stage]:
     """Return clusters and what lies between them, without constants and placeholders. Pure.
 
     Operations of the graph were made in an order in which each can run. Those that nothing needs
     are left out. A list or resource cannot leave a cluster: what makes and reads one that would, is
     outside, too.
     """
-    operations = _needed(graph)
-    left_out = set(outside)
-    levels = _levels(operations, left_out)
-    while crossing := _of_crossing_handles(graph, levels, left_out):
-        left_out |= crossing
-        levels = _levels(operations, left_out)
-    places = {op: 2 * level + 1 + (op in left_out) for op, level in levels.items()}
-    stages = [Stage([], place % 2 == 1) for place in range(max(places.values(), default=-1) + 1)]
-    for op, place in places.items():
-        stages[place].operations.append(op)
-    return [stage for stage in stages if stage.operations]
+    operations = _needed(graph, across_ranks)
+    kinds = _kinds(graph, operations, across_ranks)
+    places = _places(operations, kinds)
+    while crossing := _of_crossing_handles(graph, places):
+        kinds |= dict.fromkeys(crossing, Kind.OUTSIDE)
+        places = _places(operations, kinds)
+    _sink(operations, places)
+    stages: dict[Place, list[tf.Operation]] = {}
+    for op in operations:
+        stages.setdefault(places[op], []).append(op)
+    outputs = {tensor.ref() for tensor in graph.outputs}
+    read = {Kind.REPLICATED: outputs | across_ranks.used_by_some}
+    return [
+        Stage(place[1], each, _results(each, places, read.get(place[1], outputs)))
+        for place, each in sorted(stages.items())
+    ]
 
 
-def _needed(graph: tf.Graph) -> list[tf.Operation]:
-    """Return what outputs and effects need, in the order in which it was made."""
+def _needed(graph: tf.Graph, across_ranks: AcrossRanks) -> list[tf.Operation]:
+    """Return what outputs and effects need, of this or another rank, in the order of the graph."""
     needed: set[tf.Operation] = set()
-    todo = [*(tensor.op for tensor in graph.outputs), *graph.control_outputs]
+    on_some = [ref.deref() for ref in across_ranks.used_by_some]
+    outputs = [*graph.outputs, *(tensor for tensor in on_some if tensor.graph is graph)]
+    todo = [*(tensor.op for tensor in outputs), *graph.control_outputs]
     while todo:
         op = todo.pop()
         if op not in needed:
             needed.add(op)
-            todo += [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+            todo += _sources(op)
     given = {tensor.op for tensor in graph.inputs}
     return [
         op
@@ -100,34 +129,132 @@ def _needed(graph: tf.Graph) -> list[tf.Operation]:
     ]
 
 
-def _levels(
-    operations: Iterable[tf.Operation], outside: set[tf.Operation]
-) -> dict[tf.Operation, int]:
-    """Return the level of each operation; one outside has that of the last cluster it needs."""
-    levels: dict[tf.Operation, int] = {}
-    for op in operations:
-        before = [*(tensor.op for tensor in op.inputs), *op.control_inputs]
-        known = [each for each in before if each in levels]
-        if op in outside:
-            levels[op] = max((levels[each] for each in known), default=-1)
+def _sources(op: tf.Operation) -> list[tf.Operation]:
+    return [*(tensor.op for tensor in op.inputs), *op.control_inputs]
+
+
+def _kinds(
+    graph: tf.Graph, operations: Sequence[tf.Operation], across_ranks: AcrossRanks
+) -> dict[tf.Operation, Kind | None]:
+    """Return the kind of each operation; None where nothing is rounded, so that any will do.
+
+    What is alike on all ranks but kept by none may be rounded differently: it is local, as are its
+    readers. So are variables and what only copies, if something local reads them. What is local but
+    gives numbers that all ranks keep alike, as a loop may, is outside.
+    """
+    replicated = _replicated(operations, across_ranks)
+    kept = _kept(graph, operations, replicated, across_ranks)
+    kinds: dict[tf.Operation, Kind | None] = {}
+    for op in reversed(operations):
+        users = [user for tensor in op.outputs for user in tensor.consumers() if user in kinds]
+        if op in across_ranks.exchanges or op.name in across_ranks.alone:
+            kinds[op] = Kind.OUTSIDE
+        elif op not in replicated:
+            gives = _rounds(op) and not kept.isdisjoint(users)
+            kinds[op] = Kind.OUTSIDE if gives else Kind.LOCAL
+        elif not _rounds(op):
+            kinds[op] = None
+        elif op.type in _COPIES and any(kinds[user] == Kind.LOCAL for user in users):
+            kinds[op] = Kind.LOCAL
         else:
-            levels[op] = max([0, *(levels[each] + (each in outside) for each in known)])
-    return levels
+            kinds[op] = Kind.REPLICATED if op in kept else Kind.LOCAL
+    return kinds
+
+
+def _replicated(operations: Iterable[tf.Operation], across_ranks: AcrossRanks) -> set[tf.Operation]:
+    """Return what all ranks compute alike: what is noted as such, and what has such inputs only."""
+    found: set[tf.Operation] = set()
+    exchanges = across_ranks.exchanges
+    for op in operations:
+        sources = {tensor.op for tensor in op.inputs}
+        derived = bool(sources) and all(each in found or each in exchanges for each in sources)
+        if op not in exchanges and across_ranks.is_replicated.get(op, derived or op.type == "NoOp"):
+            found.add(op)
+    return found
+
+
+def _kept(
+    graph: tf.Graph,
+    operations: Sequence[tf.Operation],
+    replicated: set[tf.Operation],
+    across_ranks: AcrossRanks,
+) -> set[tf.Operation]:
+    """Return what is alike on all ranks and reaches a variable, an output, or an exchange."""
+    results = {tensor.ref() for tensor in graph.outputs}
+    kept: set[tf.Operation] = set()
+    for op in reversed(operations):
+        users = {user for tensor in op.outputs for user in tensor.consumers()}
+        is_result = any(tensor.ref() in results for tensor in op.outputs)
+        is_read = not (users.isdisjoint(kept) and users.isdisjoint(across_ranks.exchanges))
+        if op in replicated and (is_result or is_read or has_effect(op.type)):
+            kept.add(op)
+    return kept
+
+
+def _rounds(op: tf.Operation) -> bool:
+    """Return whether an operation has to do with numbers that are rounded."""
+    dtypes = [tensor.dtype for tensor in (*op.inputs, *op.outputs)]
+    return any(dtype.is_floating or dtype.is_complex for dtype in dtypes)
+
+
+def _places(
+    operations: Iterable[tf.Operation], kinds: Mapping[tf.Operation, Kind | None]
+) -> dict[tf.Operation, Place]:
+    """Return the first place of each operation; outside, that after the last cluster it needs."""
+    places: dict[tf.Operation, Place] = {}
+    for op in operations:
+        before = [places[each] for each in _sources(op) if each in places]
+        kind = kinds[op]
+        if kind is None:
+            kind = max(before, default=(0, Kind.LOCAL))[1]
+            kind = Kind.LOCAL if kind == Kind.OUTSIDE else kind
+        first = -1 if kind == Kind.OUTSIDE else 0
+        places[op] = max([first, *(level + (other > kind) for level, other in before)]), kind
+    return places
+
+
+def _sink(operations: Sequence[tf.Operation], places: dict[tf.Operation, Place]) -> None:
+    """Move what is replicated to the last cluster of its kind before its readers: fewer are left.
+
+    The rate of an optimizer is then computed with the update, not before the exchange.
+    """
+    clusters = sorted({place for place in places.values() if place[1] == Kind.REPLICATED})
+    limits: dict[tf.Operation, Place] = {}
+    for op in reversed(operations):
+        if places[op][1] == Kind.REPLICATED:
+            limit = limits.get(op, clusters[-1])
+            places[op] = max(place for place in clusters if place <= limit)
+        for source in _sources(op):
+            limits[source] = min(places[op], limits.get(source, places[op]))
+
+
+def _results(
+    operations: Sequence[tf.Operation], places: Mapping[tf.Operation, Place], read: set[Any]
+) -> list[tf.Tensor]:
+    """Return what operations elsewhere read, and what is `read` by others."""
+    own = set(operations)
+    return [
+        tensor
+        for op in operations
+        for tensor in op.outputs
+        if tensor.ref() in read
+        or any(user in places and user not in own for user in tensor.consumers())
+    ]
 
 
 def _of_crossing_handles(
-    graph: tf.Graph, levels: dict[tf.Operation, int], outside: set[tf.Operation]
+    graph: tf.Graph, places: Mapping[tf.Operation, Place]
 ) -> set[tf.Operation]:
     """Return operations of clusters that make or read handles which would leave a cluster."""
 
-    def cluster(op: tf.Operation) -> int | None:
-        return None if op in outside else levels[op]
+    def cluster(op: tf.Operation) -> Place | None:
+        return None if places[op][1] == Kind.OUTSIDE else places[op]
 
     linked: dict[tf.Operation, list[tf.Operation]] = {}
-    todo = [t.op for t in graph.outputs if is_handle(t.dtype) and t.op in levels]
-    for op in levels:
+    todo = [t.op for t in graph.outputs if is_handle(t.dtype) and t.op in places]
+    for op in places:
         for tensor in op.inputs:
-            if is_handle(tensor.dtype) and tensor.op in levels:
+            if is_handle(tensor.dtype) and tensor.op in places:
                 linked.setdefault(op, []).append(tensor.op)
                 linked.setdefault(tensor.op, []).append(op)
                 if cluster(op) != cluster(tensor.op):
@@ -138,4 +265,4 @@ def _of_crossing_handles(
         if op not in found:
             found.add(op)
             todo += linked.get(op, [])
-    return found - outside
+    return {op for op in found if places[op][1] != Kind.OUTSIDE}

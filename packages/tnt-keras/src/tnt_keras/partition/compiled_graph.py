@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.clusters import Stage, stages_of
 from tnt_keras.partition.operations import Attributes, attributes_of, create, is_handle
 
 
-def compiled(function: Any, outside: Iterable[tf.Operation]) -> tuple[Any, int]:
-    """Return a concrete function whose operations, but those `outside`, XLA compiles. Local.
+def compiled(function: Any, across_ranks: AcrossRanks) -> tuple[Any, int]:
+    """Return a concrete function whose operations, but those of exchanges, XLA compiles. Local.
 
     Returned is the number of clusters, too. The given function must live as long.
     """
     graph = function.graph
     num_given = len(graph.inputs) - len(function.captured_inputs)
-    stages = stages_of(graph, outside)
+    stages = stages_of(graph, across_ranks)
     attributes = {name: Attributes(each) for name, each in attributes_of(graph).items()}
 
     def step(*tensors: tf.Tensor) -> list[tf.Tensor]:
@@ -28,7 +29,7 @@ def compiled(function: Any, outside: Iterable[tf.Operation]) -> tuple[Any, int]:
         copy = _Copy(attributes, {tensor.ref(): own for tensor, own in given})
         for number, stage in enumerate(stages):
             if stage.is_cluster:
-                _make_cluster(copy, stage, graph.outputs, f"cluster_{number // 2}")
+                _make_cluster(copy, stage, f"cluster_{number}")
             else:
                 copy.make(stage.operations)
         return [copy.tensor(tensor) for tensor in graph.outputs]
@@ -63,7 +64,11 @@ class _Copy:
                 with tf.control_dependencies(None):
                     self._make(tensor.op)
             elif self._outer is not None:
-                return self._outer.tensor(tensor)
+                known = _known(tensor)
+                if known is None:
+                    return self._outer.tensor(tensor)
+                with tf.control_dependencies(None):
+                    self._tensors[key] = tf.constant(known, tensor.dtype)
         return self._tensors[key]
 
     def make(self, operations: Sequence[tf.Operation]) -> None:
@@ -98,21 +103,18 @@ class _Copy:
             self._tensors[tensor.ref()] = own
 
 
-def _make_cluster(copy: _Copy, stage: Stage, outputs: Sequence[tf.Tensor], name: str) -> None:
+def _known(tensor: tf.Tensor) -> Any:
+    """Return integers, such as sizes, that are known without a run; else None."""
+    return tf.get_static_value(tensor) if tensor.dtype.is_integer else None
+
+
+def _make_cluster(copy: _Copy, stage: Stage, name: str) -> None:
     """Make a function of a cluster for XLA, and call it."""
-    operations = set(stage.operations)
-    of_graph = {tensor.ref() for tensor in outputs}
-    results = [
-        tensor
-        for operation in stage.operations
-        for tensor in operation.outputs
-        if tensor.ref() in of_graph or not operations.issuperset(tensor.consumers())
-    ]
 
     def cluster() -> list[tf.Tensor]:
         inner = _Copy(copy.attributes, {}, copy)
         inner.make(stage.operations)
-        return [inner.tensor(tensor) for tensor in results]
+        return [inner.tensor(tensor) for tensor in stage.results]
 
     cluster.__name__ = name
     graph = tf.compat.v1.get_default_graph()
@@ -124,5 +126,5 @@ def _make_cluster(copy: _Copy, stage: Stage, outputs: Sequence[tf.Tensor], name:
         for each in graph.get_operations()[num_before:]
         if each.type.endswith("PartitionedCall")
     ]
-    pairs = zip(results, made or [], strict=True)
+    pairs = zip(stage.results, made or [], strict=True)
     copy.became(stage.operations, call, {tensor.ref(): own for tensor, own in pairs})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.analysis import PartitionError, describe
 from tnt_keras.partition.explain import Exchanged, exchanged_value
 from tnt_keras.partition.graph import Node, users_line
@@ -71,8 +72,8 @@ class Emitter:
     come. With `draws_whole` rows are cut from whole draws, since XLA draws other numbers than
     TensorFlow. `keep` is called with what must live as long as the graph. `order` is that of lanes,
     if the process does not compute all of its at once. Emitters of bodies share with that of the
-    graph the lists of exchanges, of which some block, and `alone`, the names of operations that
-    other processes do not run.
+    graph the lists of exchanges, of which some block, and what is known of operations
+    `across_ranks`.
     """
 
     sharding: BatchSharding
@@ -86,7 +87,7 @@ class Emitter:
     order: LaneOrder = dataclasses.field(default_factory=lambda: LaneOrder(sys.maxsize))
     blocked: list[Request] = dataclasses.field(default_factory=list)
     exchanged: list[Exchanged] = dataclasses.field(default_factory=list)
-    alone: set[str] = dataclasses.field(default_factory=set)
+    across_ranks: AcrossRanks = dataclasses.field(default_factory=AcrossRanks)
     # Those of each node, waited for by what follows the node.
     operations: dict[Node, list[tf.Operation]] = dataclasses.field(default_factory=dict)
     constants: dict[Any, tf.Tensor] = dataclasses.field(default_factory=dict)
@@ -156,9 +157,10 @@ class Emitter:
     def received(self, emitted: Emitted, result: tf.Tensor) -> None:
         """Note the result of the exchange of a value."""
         value = emitted.value
-        if isinstance(value.placement, Sharded):
-            result = self.sharding.whole(result, value.shape, value.placement)
-        result = tf.cast(result, value.dtype)  # of 16-bit floats, if they were widened
+        with self.across_ranks.replicating():
+            if isinstance(value.placement, Sharded):
+                result = self.sharding.whole(result, value.shape, value.placement)
+            result = tf.cast(result, value.dtype)  # of 16-bit floats, if they were widened
         emitted.tensors[REPLICATED] = [_with_shape(result, static(value.shape))]
 
     def reshard_all(
@@ -189,6 +191,7 @@ class Emitter:
             return self._cut(emitted, placement)
         if isinstance(placement, Partial):
             shared = self.for_lanes(self.reshard(emitted, REPLICATED)[0])
+            self.across_ranks.used_by_some.add(shared.ref())  # by one rank, for a sum
             return self.sharding.operands(shared, placement.reduction)
         raise AssertionError(f"{describe(emitted.value)} cannot become {placement}")
 
@@ -377,9 +380,11 @@ class Emitter:
                     operands = [self.for_lanes(o) if is_shared(p) else o for o, p in pairs]
                 name = self.scope + node.name + ("" if is_one else f"/replica_{replica}")
                 if (shared or self.sharding.replicas.are_lanes) and _rounds_a_sum(node):
-                    operation = sum_of(operands, name)
+                    created = sum_of(operands, name)
                 else:
-                    operation = create(node.type, operands, node.dtypes, name, attributes)
+                    created = [create(node.type, operands, node.dtypes, name, attributes)]
+                self.across_ranks.note(created, shared)
+                operation = created[-1]
                 self.operations.setdefault(node, []).append(operation)
                 outputs = self._outputs(step, list(operation.outputs), k)
                 if not shared and all(map(is_shared, decision.inputs)):

@@ -16,20 +16,13 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from tnt_keras.keras_hooks.private_tensorflow import called_function
-from tnt_keras.partition.operations import Attributes, attributes_of, definition, is_stateful
+from tnt_keras.partition.operations import Attributes, attributes_of, definition, has_effect
 
 ALIASES = {"Identity", "IdentityN", "PreventGradient", "Snapshot", "StopGradient"}
 """Operations whose outputs are their inputs."""
 _CALLS = {"PartitionedCall", "StatefulPartitionedCall"}
 _CONDS = {"If", "StatelessIf"}
 _NOTHING = {"Const", "Identity", "NoOp", "Placeholder"}
-_NO_EFFECT = {
-    "Argument", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "ResourceGather",
-    "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
-    # Their state is their own: where nobody reads a draw, nobody misses it.
-    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2",
-    "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal",
-}  # fmt: skip
 _LOCAL_REGION = "tnt_keras.local_region"
 _numbers = itertools.count()
 _THIS_PACKAGE = str(Path(__file__).parents[1])
@@ -54,7 +47,7 @@ class Node:
     @property
     def has_effect(self) -> bool:
         """Whether it must run even if nothing reads its outputs."""
-        return self.type not in _NO_EFFECT and is_stateful(self.type)
+        return has_effect(self.type)
 
     def __repr__(self) -> str:
         return f"{self.type} {self.name}"

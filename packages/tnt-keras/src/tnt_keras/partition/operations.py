@@ -45,6 +45,14 @@ _DETERMINISTIC = {
     "VarHandleOp", "VarIsInitializedOp", "VariableShape",
 }  # fmt: skip
 
+_NO_EFFECT = {
+    "Argument", "Placeholder", "PlaceholderWithDefault", "ReadVariableOp", "ResourceGather",
+    "ResourceGatherNd", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
+    # Their state is their own: where nobody reads a draw, nobody misses it.
+    "Multinomial", "ParameterizedTruncatedNormal", "RandomGamma", "RandomPoissonV2",
+    "RandomShuffle", "RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal",
+}  # fmt: skip
+
 _READS_THE_WORLD = {"MatchingFiles", "ReadFile"}  # and are not marked as stateful
 
 OUTPUT = {
@@ -152,20 +160,22 @@ def create(
     return _create_op(graph, operation_type, list(inputs), list(dtypes), name=name, attrs=attrs)
 
 
-def sum_of(terms: Sequence[tf.Tensor], name: str) -> tf.Operation:
-    """Add numbers in their order, which no other addition before or after changes.
+def sum_of(terms: Sequence[tf.Tensor], name: str) -> list[tf.Operation]:
+    """Return operations, of which the last adds numbers in their order, whatever else is added.
 
     TensorFlow makes one sum of additions of additions. Of three terms or more it adds first what
     is in a buffer that has become free, so that ranks would not get the same bits.
     """
-    total = terms[0]
+    total, made = terms[0], []
     for term in terms[1:]:
         operands = [
             tf.raw_ops.Snapshot(input=t) if t.op.type in ADDITIONS else t for t in (total, term)
         ]
         attributes = {"T": attribute(total.dtype)}
-        [total] = create("AddV2", operands, [total.dtype], name, attributes).outputs
-    return total.op
+        made += [t.op for t in operands if t.op.type == "Snapshot"]
+        made.append(create("AddV2", operands, [total.dtype], name, attributes))
+        [total] = made[-1].outputs
+    return made
 
 
 @functools.cache
@@ -181,6 +191,11 @@ def is_stateful(operation_type: str) -> bool:
     """Return whether TensorFlow says that an operation has a state or effects."""
     found = definition(operation_type)
     return found is None or found.is_stateful
+
+
+def has_effect(operation_type: str) -> bool:
+    """Return whether an operation must run even if nothing reads its outputs."""
+    return operation_type not in _NO_EFFECT and is_stateful(operation_type)
 
 
 def calls_functions(operation_type: str) -> bool:

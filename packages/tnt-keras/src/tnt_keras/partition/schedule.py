@@ -219,6 +219,7 @@ def _broadcast(emitter: Emitter, step: plan.Broadcast, inputs: Sequence[Emitted]
     """
     node = step.node
     operands = [tensors[0] for tensors in emitter.reshard_all(inputs, step.demands)]
+    emitter.across_ranks.used_by_some |= {tensor.ref() for tensor in operands}
     has_state = node.type not in OUTPUT and any(is_handle(v.dtype) for v in step.inputs)
     outputs = [tf.zeros([0], dtype) for dtype in node.dtypes]
     if has_state or emitter.sharding.replicas.first == 0:
@@ -229,7 +230,7 @@ def _broadcast(emitter: Emitter, step: plan.Broadcast, inputs: Sequence[Emitted]
             else:
                 operation = emitter.make(node, operands)
         if not has_state:
-            emitter.alone.add(operation.name)
+            emitter.across_ranks.alone.add(operation.name)
         outputs = list(operation.outputs)
     if node.type in OUTPUT:
         return [[t] for t in outputs]
@@ -355,7 +356,10 @@ def _made(
         made = emitter.exchange.ordered(make) if blocks else make()
     if made:
         first = made[0]
-        emitter.operations[step.node] = [first.op if isinstance(first, tf.Tensor) else first]
+        operation = first.op if isinstance(first, tf.Tensor) else first
+        emitter.operations[step.node] = [operation]
+        placements = (*step.demands, *(value.placement for value in step.outputs))
+        emitter.across_ranks.note([operation], all(map(is_shared, placements)))
     tensors = iter(t for t in made if isinstance(t, tf.Tensor))
     outputs: list[list[tf.Tensor]] = []
     for value in step.outputs:

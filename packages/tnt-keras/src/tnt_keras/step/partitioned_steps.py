@@ -123,7 +123,7 @@ class PartitionedSteps:
         try:
             result, partial_sums = function.with_partial_sums(*tensors)
         except tf.errors.OpError as error:
-            if not function.alone.isdisjoint(_FAILED_NODES.findall(str(error))):
+            if not function.across_ranks.alone.isdisjoint(_FAILED_NODES.findall(str(error))):
                 give_up(error)
             raise
         if not functions.added:

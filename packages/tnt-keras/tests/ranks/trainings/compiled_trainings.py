@@ -81,6 +81,21 @@ def trained(distributed: bool, name: str) -> dict[str, Any]:
     return results | ({"told": told} if distributed else {})
 
 
+def averages_beside_accumulated_gradients() -> list[Any]:
+    """Train with an update in every second step; returns the averages of the weights."""
+    keras.utils.set_random_seed(4)
+    hidden = layers.Dense(8, activation="tanh", kernel_regularizer="l2")
+    model = tnt_keras.Model(_model((10,), hidden))
+    optimizer = keras.optimizers.AdamW(
+        0.01, use_ema=True, ema_momentum=0.9, gradient_accumulation_steps=2
+    )
+    model.compile(optimizer, "sparse_categorical_crossentropy", jit_compile=True)
+    x, y = samples()
+    model.fit(x, y, batch_size=BATCH_SIZE, epochs=3, shuffle=False, verbose=0)
+    of_weights = model.optimizer._model_variables_moving_average
+    return [np.asarray(average) for average in of_weights]
+
+
 def own_loop(distributed: bool) -> dict[str, Any]:
     """Train with a function of the user's own."""
     keras.utils.set_random_seed(4)

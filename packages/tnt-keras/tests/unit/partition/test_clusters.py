@@ -11,6 +11,7 @@ import tensorflow as tf
 from step_replicas import OneProcess, assert_equal
 
 from tnt_keras.partition import Input, PartitionedStep, Replicas, Sharded, build, trace
+from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.clusters import stages_of
 
 NUM_ROWS = 5
@@ -20,15 +21,23 @@ def rows(*sizes: int, seed: int = 0) -> Any:
     return np.random.default_rng([seed, *sizes]).normal(size=sizes).astype("float32")
 
 
-def stages(function: Callable[..., Any], outside: str) -> list[tuple[bool, set[str]]]:
-    """Stages of a function of two rows: whether each is a cluster, and the types that it has."""
+def stages(
+    function: Callable[..., Any], outside: str, alike: tuple[str, ...] = ()
+) -> list[tuple[bool, set[str]]]:
+    """Stages of a function of two rows: whether each is a cluster, and the types that it has.
+
+    All ranks have operations of types that are `alike` with the same inputs.
+    """
     spec = tf.TensorSpec([2], tf.float32)
     graph = tf.function(function, autograph=False).get_concrete_function(spec).graph
-    left_out = [op for op in graph.get_operations() if op.type == outside]
-    return [
+    across_ranks = AcrossRanks()
+    across_ranks.exchanges |= {op for op in graph.get_operations() if op.type == outside}
+    across_ranks.note([op for op in graph.get_operations() if op.type in alike], True)
+    found = [
         (stage.is_cluster, {op.type for op in stage.operations} - {"Identity", "NoOp"})
-        for stage in stages_of(graph, left_out)
+        for stage in stages_of(graph, across_ranks)
     ]
+    return [(is_cluster, types) for is_cluster, types in found if types]
 
 
 def test_what_lies_before_and_after_an_exchange_are_two_clusters() -> None:
@@ -109,6 +118,50 @@ def test_a_list_within_a_cluster_stays_there() -> None:
     ]
 
 
+def test_what_ranks_keep_alike_shares_no_cluster_with_rows() -> None:
+    w = tf.Variable([1.0, 2.0])
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        w.assign(tf.cos(w.read_value()))
+        return tf.floor(tf.sin(x))
+
+    assert stages(step, "Floor", ("ReadVariableOp", "Cos", "AssignVariableOp")) == [
+        (True, {"Sin"}),
+        (False, {"Floor"}),
+        (True, {"ReadVariableOp", "Cos", "AssignVariableOp"}),
+    ]
+
+
+def test_what_ranks_keep_alike_is_computed_with_the_last_of_its_kind() -> None:
+    w, rate = tf.Variable([1.0, 2.0]), tf.Variable(1.0)
+
+    def step(x: tf.Tensor) -> None:
+        w.assign_sub(tf.exp(rate) * tf.floor(tf.sin(x)))
+
+    assert stages(step, "Floor", ("ReadVariableOp", "Exp", "Mul", "AssignSubVariableOp")) == [
+        (True, {"Sin"}),
+        (False, {"Floor"}),
+        (True, {"ReadVariableOp", "Exp", "Mul", "AssignSubVariableOp"}),
+    ]
+
+
+def test_what_is_alike_but_read_by_rows_alone_is_computed_with_them() -> None:
+    w = tf.Variable([1.0, 2.0])
+    found = stages(lambda x: tf.floor(x * tf.cos(w)), "Floor", ("ReadVariableOp", "Cos"))
+    assert found == [(True, {"ReadVariableOp", "Cos", "Mul"}), (False, {"Floor"})]
+
+
+def test_what_rows_give_all_ranks_alike_is_outside() -> None:
+    w = tf.Variable([1.0, 2.0])
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        w.assign(tf.cos(tf.sin(w.read_value())))  # as of a loop with rows and with weights
+        return tf.exp(x)
+
+    found = stages(step, "Floor", ("Cos", "AssignVariableOp"))
+    assert (False, {"Sin"}) in found
+
+
 def compiled_step(
     function: Callable[..., Any], num_rows: int | None = NUM_ROWS
 ) -> tuple[PartitionedStep, Any]:
@@ -169,6 +222,46 @@ def test_totals_that_loss_and_gradient_need_are_between_functions() -> None:
         return loss
 
     assert assert_compiled(step, [w]).num_clusters == 4
+
+
+def test_what_processes_keep_is_computed_by_equal_functions() -> None:
+    """Process 0 has other rows, and adds what all have alike to the gradients that it keeps."""
+    w, average, total = (tf.Variable(rows(3, 4)) for _ in range(3))
+    direction = tf.Variable(rows(3, 1))
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        direction.assign(tf.math.l2_normalize(w @ (tf.transpose(w) @ direction)))
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.tanh(x @ w)) + 0.1 * tf.reduce_sum(w**2 * direction)
+        total.assign_add(tape.gradient(loss, w))
+        average.assign(0.9 * average + 0.1 * w)
+        return loss
+
+    traced = trace(step, [tf.TensorSpec([None, 3], tf.float32)], compiles=True)
+    of_processes = []
+    for process in (0, 1):
+        built = build(
+            traced,
+            [Input((NUM_ROWS, 3), Sharded(0))],
+            Replicas(process, 1, 2),
+            NUM_ROWS,
+            lambda tensors: OneProcess(),
+            accumulators=[total],
+            compiles=True,
+        )
+        of_processes.append(functions_that_assign(built.function.graph))
+    [of_first, of_second] = of_processes
+    alike = [function for function in of_first if function in of_second]
+    assert [sum(op == "AssignVariableOp" for op, _ in function) for function in alike] == [2]
+
+
+def functions_that_assign(graph: tf.Graph) -> list[list[tuple[str, list[str]]]]:
+    """Operations and their inputs, of each function of a graph that assigns variables."""
+    found = [
+        [(node.op, list(node.input)) for node in function.node_def]
+        for function in graph.as_graph_def().library.function
+    ]
+    return [each for each in found if any(op == "AssignVariableOp" for op, _ in each)]
 
 
 def test_random_numbers_are_those_that_xla_draws_for_the_whole_batch() -> None:
