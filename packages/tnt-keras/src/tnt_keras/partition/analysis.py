@@ -15,7 +15,7 @@ from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
 from tnt_keras.partition.graph import ALIASES, Edge, FlatGraph, Node, users_line
 from tnt_keras.partition.lists import LIST_RULES
-from tnt_keras.partition.operations import is_deterministic, is_handle
+from tnt_keras.partition.operations import ADDITIONS, is_deterministic, is_handle
 from tnt_keras.partition.plan import Body, Step
 from tnt_keras.partition.random_ops import is_draw
 from tnt_keras.partition.rules.indexing import gives_rows
@@ -90,7 +90,17 @@ class Analysis:
         `is_step`: it is the step itself, where exchanges are collected, and not a body.
         `is_region`: it is the body of a local region, of which only placements matter.
         """
-        walk = _Walk(self, is_region, _readers(flat) if is_step else None)
+        of_partial_sums = {
+            node
+            for node, value in zip(flat.arguments, arguments, strict=True)
+            if value.placement == PARTIAL_HANDLE
+        }
+        walk = _Walk(
+            self,
+            is_region,
+            _readers(flat) if is_step else None,
+            _accumulated(flat, of_partial_sums),
+        )
         values = {(n, 0): value for n, value in zip(flat.arguments, arguments, strict=True)}
         steps = []
         for node in flat.nodes:
@@ -103,11 +113,15 @@ class Analysis:
 
 @dataclasses.dataclass(frozen=True)
 class _Walk:
-    """One walk over one graph, in which operations read the elements of each value so often."""
+    """One walk over one graph, in which operations read the elements of each value so often.
+
+    `_accumulated` are additions that only variables of partial sums are given.
+    """
 
     _analysis: Analysis
     _is_region: bool
     _readers: Counter[Edge] | None
+    _accumulated: frozenset[Node]
 
     def step(self, node: Node, inputs: tuple[Value, ...]) -> Step:
         """Return what replicas do for a node."""
@@ -133,7 +147,7 @@ class _Walk:
         if node.type == "Assert":
             return _check(node, inputs)
         if any(v.placement == PARTIAL_HANDLE for v in inputs):
-            return _accumulated(node, inputs)
+            return _of_partial_sum(node, inputs)
         shapes = self._analysis.shapes.infer(node, inputs)
         rule = LIST_RULES.get(node.type)
         placed = None if rule is None else rule(node, inputs)
@@ -160,6 +174,9 @@ class _Walk:
         return self._computed(node, inputs, outputs)
 
     def _computed(self, node: Node, inputs: tuple[Value, ...], outputs: list[Value]) -> Step:
+        if node in self._accumulated and _can_be_added(inputs):
+            added = Decision((PARTIAL,) * len(inputs), (PARTIAL,))
+            return plan.Compute.by(added, node, inputs, [outputs[0].placed(PARTIAL)])
         entry = entry_of(node.type)
         seen = tuple(self._seen(node, i, v, entry) for i, v in enumerate(inputs))
         num_rows, attributes = self._analysis.num_rows, node.attributes
@@ -229,7 +246,7 @@ def describe(value: Value) -> str:
     return f"{value.placement} {value.dtype.name}[{sizes}]"
 
 
-def _accumulated(node: Node, inputs: tuple[Value, ...]) -> Step:
+def _of_partial_sum(node: Node, inputs: tuple[Value, ...]) -> Step:
     """Return the step of a variable that holds a partial sum in each process, and goes on to."""
     if node.type == "ReadVariableOp":
         read = Value(PARTIAL, tuple(node.shapes[0].as_list()), node.dtypes[0])
@@ -260,6 +277,28 @@ def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
 
     demands = tuple(REPLICATED if is_read_whole(v) else v.placement for v in inputs)
     return plan.Check(node, inputs, demands, ())
+
+
+def _accumulated(flat: FlatGraph, handles: set[Node]) -> frozenset[Node]:
+    """Return additions whose sums are read only to be assigned to variables of partial sums.
+
+    What all replicas have alike, such as the gradient of a penalty, counts as that of the first
+    there, so that nothing is exchanged before the total is.
+    """
+    read_by_others = {node for node, _ in flat.outputs}
+    found: set[Node] = set()
+    for node in reversed(flat.nodes):
+        if node.type in ADDITIONS | ALIASES and node not in read_by_others:
+            found.add(node)
+        elif not node.inputs or node.inputs[0][0] not in handles:
+            read_by_others.update(source for source, _ in node.inputs)
+    return frozenset(node for node in found if node.type in ADDITIONS)
+
+
+def _can_be_added(values: Sequence[Value]) -> bool:
+    """Return whether values of one shape are totals, or totals and what all replicas have alike."""
+    placements = {v.placement for v in values}
+    return PARTIAL in placements <= {PARTIAL, REPLICATED} and len({v.shape for v in values}) == 1
 
 
 def _readers(flat: FlatGraph) -> Counter[Edge]:

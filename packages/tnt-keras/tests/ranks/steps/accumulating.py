@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import pathlib
 from typing import Any
 
@@ -33,7 +34,10 @@ def _embedding(distributed: bool, num_steps: int, **compile_arguments: Any) -> A
     """A model whose batches repeat words, and leave some out."""
     keras.utils.set_random_seed(11)
     layers = [keras.layers.Embedding(VOCABULARY, 4), keras.layers.Flatten()]
-    head = keras.layers.Dense(3, "softmax", kernel_constraint="max_norm")
+    penalty = keras.regularizers.L2(0.1)
+    head = keras.layers.Dense(
+        3, "softmax", kernel_constraint="max_norm", kernel_regularizer=penalty
+    )
     model = keras.Sequential([keras.Input((10,), dtype="int32"), *layers, head])
     optimizer = keras.optimizers.AdamW(
         1e-2,
@@ -161,6 +165,14 @@ def bytes_of_steps(num_steps: int) -> tuple[list[int], int]:
     model = timeline_runs.deep_model(count.layer(), optimizer=optimizer)
     model.fit(timeline_runs.batches(2 * num_steps + 1), verbose=0, callbacks=[count])
     return counted, sum(weight.nbytes for weight in model.get_weights())
+
+
+def exchanged_without_an_update() -> str:
+    """Trains a model with a penalty; returns what is told of steps without an update."""
+    with logged(logging.INFO) as messages:
+        train(True, 3, {})
+    [told] = [message for message in messages if "without an update" in message]
+    return told
 
 
 def warnings_of_a_file_of_one_rank(folder: pathlib.Path) -> list[str]:
