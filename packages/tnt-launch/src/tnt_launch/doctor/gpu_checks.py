@@ -19,10 +19,23 @@ _ENGINES = {
 
 
 def check_gpus(
-    found: Mapping[str, Any], tensorflow: Mapping[str, Any] | None, num_ranks: int | None
+    found: Mapping[str, Any],
+    tensorflow: Mapping[str, Any] | None,
+    num_ranks: int | None,
+    num_devices: int = 0,
 ) -> Finding:
-    """Say how many GPUs there are, and whether TensorFlow can use them. Pure."""
+    """Say how many GPUs there are, and whether TensorFlow can use them. Pure.
+
+    `num_devices` is how many CUDA's driver has, which the launcher does not ask.
+    """
     gpus = len(found["gpus"])
+    if gpus == 0 and num_devices > 0:
+        text = (
+            "neither nvidia-smi nor /proc/driver/nvidia shows a GPU, so ranks run on CPUs; CUDA's "
+            f"driver has {counted(num_devices, 'GPU')}"
+        )
+        remedy = f"Set TNT_GPUS_PER_NODE={num_devices} to give ranks these GPUs."
+        return Finding("note", "GPUs", text, remedy)
     if gpus == 0:
         return Finding("ok", "GPUs", "none found: ranks run on CPUs")
     if tensorflow is not None and tensorflow["gpus"] < gpus:

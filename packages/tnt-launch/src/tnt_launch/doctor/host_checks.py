@@ -333,7 +333,8 @@ def _limits(host: HostChecks, cores: _Values) -> Iterator[Finding]:
 
 def _gpus(host: HostChecks, tensorflow: _Values | None) -> Iterator[Finding]:
     if "gpus" in host.known:
-        yield check_gpus(host.known["gpus"], tensorflow, host.asked)
+        num_devices = len(host.known.get("devices", {}).get("devices", ()))
+        yield check_gpus(host.known["gpus"], tensorflow, host.asked, num_devices)
 
 
 def _devices(host: HostChecks, devices: _Values) -> Iterable[Finding]:

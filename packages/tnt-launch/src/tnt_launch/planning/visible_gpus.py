@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tnt_launch.errors import LaunchError
-from tnt_launch.numbers import counted
+from tnt_launch.numbers import counted, listed
 from tnt_launch.planning.gpu_drivers import Gpu, InstalledGpu, amd_gpus, nvidia_gpus
 
 _CUDA, _HIP, _ROCR = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
@@ -128,15 +128,20 @@ def _shown(
 ) -> FoundGpus:
     if not installed:
         return FoundGpus(())
-    listed = f"{variable}={text}"
+    setting = f"{variable}={text}"
     gpus: list[Gpu] = []
     for entry in entries_of(text):
         gpu = _match(entry, indexed, installed)
         if gpu is None:
-            remark = "" if _NONE.fullmatch(entry) else _unknown(listed, entry, indexed, len(gpus))
-            return FoundGpus(tuple(gpus), listed, remark)
+            if _NONE.fullmatch(entry):
+                return FoundGpus(tuple(gpus), setting)
+            remark = (
+                f"{setting} names {entry}, {_why_none(entry, indexed, installed)}. As CUDA does, "
+                f"tarantella uses only the {len(gpus)} before it. Correct the list. [unknown-gpu]"
+            )
+            return FoundGpus(tuple(gpus), setting, remark)
         gpus.append(gpu)
-    return FoundGpus(tuple(gpus), listed)
+    return FoundGpus(tuple(gpus), setting)
 
 
 def _match(entry: str, indexed: Sequence[Gpu], installed: Sequence[InstalledGpu]) -> Gpu | None:
@@ -145,27 +150,34 @@ def _match(entry: str, indexed: Sequence[Gpu], installed: Sequence[InstalledGpu]
         return indexed[int(entry)]._replace(name=entry) if int(entry) < len(indexed) else None
     if not entry.startswith(_KINDS):
         return None
-    known = [gpu for one in installed for gpu in (one.gpu, *one.parts)]
-    matching = [gpu for gpu in known if gpu.uuid.lower().startswith(entry.lower())]
-    if len(matching) == 1:
-        return matching[0]._replace(name=entry)
+    matching = _abbreviated_by(entry, installed)
+    if matching:
+        return matching[0]._replace(name=entry) if len(matching) == 1 else None
     # The older name of a part contains that of its GPU: MIG-GPU-<UUID>/<instance>/<instance>.
     owner = entry.removeprefix("MIG-").partition("/")[0]
     for one in installed:
         if entry.startswith("MIG-GPU-") and one.gpu.uuid == owner:
             return one.gpu._replace(name=entry, uuid=entry)
-    uuids = [gpu.uuid for gpu in known if gpu.uuid.startswith(entry[:4])]
-    is_told = bool(uuids) if entry.startswith("MIG-") else all(one.gpu.uuid for one in installed)
+    has_parts = bool(_abbreviated_by("MIG-", installed))
+    is_told = has_parts if entry.startswith("MIG-") else all(one.gpu.uuid for one in installed)
     return None if is_told else Gpu(entry, entry)
+
+
+def _abbreviated_by(entry: str, installed: Sequence[InstalledGpu]) -> list[Gpu]:
+    """Return the GPUs, and parts of them, that an entry of a list may mean by its UUID."""
+    if not entry.startswith(_KINDS):
+        return []
+    known = [gpu for one in installed for gpu in (one.gpu, *one.parts)]
+    return [gpu for gpu in known if gpu.uuid.lower().startswith(entry.lower())]
 
 
 def _by_uuid(gpu: Gpu) -> Gpu:
     return gpu._replace(name=gpu.uuid) if gpu.uuid else Gpu(gpu.name)
 
 
-def _unknown(listed: str, entry: str, indexed: Sequence[Gpu], num_used: int) -> str:
-    """Tell of an entry of a list that names no GPU."""
-    return (
-        f"{listed} names {entry}, which is not one of the {counted(len(indexed), 'GPU')} here. As "
-        f"CUDA does, tarantella uses only the {num_used} before it. Correct the list. [unknown-gpu]"
-    )
+def _why_none(entry: str, indexed: Sequence[Gpu], installed: Sequence[InstalledGpu]) -> str:
+    """Tell why an entry of a list names no GPU, as a clause."""
+    fitting = [gpu.uuid for gpu in _abbreviated_by(entry, installed)]
+    if fitting:
+        return f"which is ambiguous: it fits {listed(fitting)}"
+    return f"which is not one of the {counted(len(indexed), 'GPU')} here"

@@ -373,6 +373,21 @@ def test_gpus_are_checked_when_tensorflow_has_been_imported_or_not():
     ]
 
 
+def test_gpus_that_only_the_driver_of_cuda_has_are_a_note_of_both_lines():
+    none = {"gpus": [], "driver": "", "remark": ""}
+    seen = {"version": "2.21.0", "seconds": 1.0, "gpus": 0, "is_built_for_gpus": False}
+    facts = [Fact("packages", PACKAGES), Fact("gpus", none), Fact("devices", devices(2))]
+    *_, sums, _, gpus = findings_of(*facts, Fact("tensorflow", seen))
+    assert sums.check == "GPU sums"
+    assert (gpus.status, gpus.check, gpus.text) == (
+        "note",
+        "GPUs",
+        "neither nvidia-smi nor /proc/driver/nvidia shows a GPU, so ranks run on CPUs; CUDA's "
+        "driver has 2 GPUs",
+    )
+    assert "TNT_GPUS_PER_NODE=2" in gpus.remedy
+
+
 def test_a_test_that_hangs_is_a_problem_of_its_engine():
     why = "it did not end within 45 s"
     (found,) = findings_of(Fact("failure", {"check": "engine ucx", "why": why}))

@@ -67,6 +67,28 @@ def test_an_entry_that_names_no_gpu_is_told():
     )
 
 
+@pytest.mark.parametrize(
+    ("listed", "num_used", "problem"),
+    [
+        ("0,GPU-8,1", 1, "GPU-8, which is ambiguous: it fits GPU-8932f937, GPU-8a00c1d2"),
+        ("MIG-", 0, "MIG-, which is ambiguous: it fits MIG-1c, MIG-2d"),
+        ("gpu-8", 0, "gpu-8, which is not one of the 2 GPUs here"),
+    ],
+)
+def test_an_abbreviated_uuid_that_fits_several_gpus_is_told_with_them(listed, num_used, problem):
+    found = gpus.visible_gpus(divided(), {"CUDA_VISIBLE_DEVICES": listed})
+    assert found.remark == (
+        f"CUDA_VISIBLE_DEVICES={listed} names {problem}. As CUDA does, tarantella uses only the "
+        f"{num_used} before it. Correct the list. [unknown-gpu]"
+    )
+    assert len(found.gpus) == num_used
+
+
+def test_an_ambiguous_uuid_is_not_believed_if_the_driver_does_not_tell_another():
+    some = installed(3, uuids=["GPU-8932f937", "GPU-8a00c1d2", ""])
+    assert gpus.visible_gpus(some, {"CUDA_VISIBLE_DEVICES": "GPU-8"}).gpus == ()
+
+
 def test_without_a_gpu_none_is_visible_whatever_is_listed():
     listed = {"CUDA_VISIBLE_DEVICES": "GPU-1a2b", "ROCR_VISIBLE_DEVICES": "0"}
     assert gpus.visible_gpus((), listed) == FoundGpus(())
