@@ -529,6 +529,25 @@ TEST(DeviceReducer, LeavesNothingBehind) {
   EXPECT_EQ(cuda.num_left(), 0U);
 }
 
+TEST(DeviceReducer, ManyOneAfterTheOtherNeedWhatOneNeeds) {
+  FakeCuda cuda({.num_devices = 2});
+  for (const GpuSums engine : {GpuSums::host, GpuSums::ipc}) {
+    run_job(with_engine(shared_memory(2).job, engine), [&](Runtime& runtime) {
+      const int rank = runtime.environment().rank;
+      Program program(cuda, rank);
+      Tensors tensors(program, inputs_of(DType::float32, rank));
+      std::mt19937 random(1);
+      for (int i = 0; i < 50; ++i) {
+        GradientReducer reducer(runtime.world(), plan_of(DType::float32, 400), "g",
+                                program.device());
+        const ForeignStream stream = i % 2 == 0 ? nullptr : program.stream();
+        tensors.sum(reducer, random, stream);
+      }
+    });
+    EXPECT_LT(cuda.num_kept(), 500U);
+  }
+}
+
 TEST(DeviceReducer, CallsForAGpuNeedOne) {
   run_job(shared_memory(1).job, [](Runtime& runtime) {
     GradientReducer reducer(runtime.world(), plan_of(DType::float32, 0), "g");

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -120,6 +121,20 @@ TEST(Failure, ARankThatHasFinishedIsNotWaitedFor) {
       EXPECT_EQ(error_of([&] { runtime.world()->start(Call{})->wait(0); }).kind(),
                 ErrorKind::peer_lost);
     }
+  });
+}
+
+TEST(Failure, OnlyFunctionsWhoseOwnersLiveAreKeptAndCalledBeforeLeaving) {
+  run_threads(1, [](Runtime& runtime) {
+    auto owner = std::make_shared<int>(), used = std::make_shared<int>();
+    const std::weak_ptr<int> of_function = used;
+    runtime.before_leaving(owner, [used = std::move(used)] { FAIL(); });
+    owner.reset();
+    const auto living = std::make_shared<int>();
+    runtime.before_leaving(living, [living = living.get()] { ++*living; });
+    EXPECT_TRUE(of_function.expired());
+    runtime.finish();
+    EXPECT_EQ(*living, 1);
   });
 }
 

@@ -115,6 +115,19 @@ TEST_P(DeviceStreams, AHostThatSeesAnEventCompleteMayReadWhatWasCopied) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, DeviceStreams, ::testing::Range(1U, 5U));
 
+TEST(StandInForTheDriver, KeepsNoStreamsAndEventsThatAreReleased) {
+  FakeCuda driver;
+  const auto device = device_of_test();
+  for (int i = 0; i < 1000; ++i) {
+    DeviceStream stream(device);
+    DeviceEvent event(device);
+    stream.record(event);
+    event.hold_up(nullptr);  // streams that are created later as well
+    stream.synchronize(Deadline(kDeviceTimeoutS));
+  }
+  EXPECT_LT(driver.num_kept(), 100U);
+}
+
 // Two streams, where the second must wait for the first, and does not.
 HostArray read_without_waiting(FakeCuda& driver) {
   const auto device = device_of_test();

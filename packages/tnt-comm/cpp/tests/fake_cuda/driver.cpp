@@ -88,21 +88,21 @@ std::string pci_address_of(int device) {
 }
 
 // All streams that are open; whoever holds the lock of the context.
-std::vector<Stream*> open_streams(const DeviceContext& context) {
-  std::vector<Stream*> result;
+std::vector<std::shared_ptr<Stream>> open_streams(const DeviceContext& context) {
+  std::vector<std::shared_ptr<Stream>> result;
   for (const auto& stream : context.streams) {
-    if (!stream->is_closed()) result.push_back(stream.get());
+    if (!stream->is_closed()) result.push_back(stream);
   }
   return result;
 }
 
 void wait_for_all_streams(DeviceContext& context) {
-  std::vector<Stream*> streams;
+  std::vector<std::shared_ptr<Stream>> streams;
   {
     const std::lock_guard lock(context.mutex);
     streams = open_streams(context);
   }
-  for (const Stream* stream : streams) stream->wait();
+  for (const auto& stream : streams) stream->wait();
 }
 
 struct ErrorText {
@@ -180,15 +180,15 @@ void reset_driver() {
   while (num_calls.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   for (DeviceContext& context : all.contexts) {
     context.streams.clear();
-    context.barriers.clear();
+    context.gate.reset();
     context.num_retained = 0;
   }
   all.memory.clear();
-  all.marks.clear();
   all.failures.clear();
   all.has_failures = false;
   all.is_initialized = false;
   all.events.clear();
+  all.marks.clear();
   all.modules.clear();
   all.num_streams = 0;
   all.num_streams_made = 0;
@@ -206,6 +206,17 @@ std::size_t num_objects_left() {
   const std::lock_guard lock(all.mutex);
   return all.memory.num_left() + all.events.size() + all.modules.size() +
          static_cast<std::size_t>(num_open);
+}
+
+std::size_t num_kept() {
+  Objects& all = objects();
+  std::size_t num_streams = 0;
+  for (DeviceContext& context : all.contexts) {
+    const std::lock_guard lock(context.mutex);
+    num_streams += context.streams.size();
+  }
+  const std::lock_guard lock(all.mutex);
+  return num_streams + all.marks.size();
 }
 
 }  // namespace tnt::comm::tests::fake_cuda
@@ -367,22 +378,23 @@ FAKE_CUDA_API cuCtxRecordEvent(cuda::Context of, cuda::Event event) {
   if (call.is_refused()) return call.result();
   DeviceContext& context = *context_of(of);
   const std::lock_guard lock(context.mutex);
-  const std::vector<Stream*> streams = open_streams(context);
-  Mark& mark = objects().make_mark(static_cast<int>(streams.size()));
-  for (Stream* stream : streams) stream->push_mark(mark);
-  event_of(event)->latest = &mark;
+  const auto streams = open_streams(context);
+  const MarkUse mark = objects().make_mark(static_cast<int>(streams.size()));
+  for (const auto& stream : streams) stream->push_mark(mark);
+  event_of(event)->record(mark);
   return cuda::kSuccess;
 }
 
 FAKE_CUDA_API cuCtxWaitEvent(cuda::Context of, cuda::Event event) {
   Call call("cuCtxWaitEvent");
   if (call.is_refused()) return call.result();
-  const Mark* mark = event_of(event)->latest;
-  if (mark == nullptr) return cuda::kSuccess;
+  const MarkUse mark = event_of(event)->latest();
+  if (!mark) return cuda::kSuccess;
   DeviceContext& context = *context_of(of);
   const std::lock_guard lock(context.mutex);
-  for (Stream* stream : open_streams(context)) stream->push_wait(*mark);
-  context.barriers.push_back(mark);
+  for (const auto& stream : open_streams(context)) stream->push_wait(mark);
+  if (!context.gate) context.gate = std::make_unique<Stream>(context.ordinal, objects().seed);
+  context.gate->push_wait(mark);
   return cuda::kSuccess;
 }
 
@@ -527,7 +539,7 @@ FAKE_CUDA_API cuStreamWaitEvent(cuda::Stream stream, cuda::Event event, unsigned
   if (call.has_no_context()) return call.result();
   if (flags != 0) return cuda::kInvalidValue;
   if (stream == nullptr || event == nullptr) return cuda::kInvalidHandle;
-  if (const Mark* mark = event_of(event)->latest) stream_of(stream)->push_wait(*mark);
+  if (const MarkUse mark = event_of(event)->latest()) stream_of(stream)->push_wait(mark);
   return cuda::kSuccess;
 }
 
@@ -559,17 +571,17 @@ FAKE_CUDA_API cuEventRecord(cuda::Event event, cuda::Stream stream) {
   Call call("cuEventRecord");
   if (call.has_no_context()) return call.result();
   if (stream == nullptr || event == nullptr) return cuda::kInvalidHandle;
-  Mark& mark = objects().make_mark(1);
+  const MarkUse mark = objects().make_mark(1);
   stream_of(stream)->push_mark(mark);
-  event_of(event)->latest = &mark;
+  event_of(event)->record(mark);
   return cuda::kSuccess;
 }
 
 FAKE_CUDA_API cuEventQuery(cuda::Event event) {
   Call call("cuEventQuery");
   if (call.has_no_context()) return call.result();
-  const Mark* mark = event_of(event)->latest;
-  return mark == nullptr || mark->is_reached() ? cuda::kSuccess : cuda::kNotReady;
+  const MarkUse mark = event_of(event)->latest();
+  return !mark || mark->is_reached() ? cuda::kSuccess : cuda::kNotReady;
 }
 
 // ---- kernels ----

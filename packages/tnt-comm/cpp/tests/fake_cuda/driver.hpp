@@ -79,5 +79,6 @@ void apply_failure(const char* function, int number, cuda::Result result);
 void reset_driver();
 
 std::size_t num_objects_left();
+std::size_t num_kept();
 
 }  // namespace tnt::comm::tests::fake_cuda

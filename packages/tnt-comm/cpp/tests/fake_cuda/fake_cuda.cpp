@@ -101,6 +101,10 @@ std::size_t FakeCuda::num_left() const {
   return fake_cuda::num_objects_left();
 }
 
+std::size_t FakeCuda::num_kept() const {
+  return fake_cuda::num_kept();
+}
+
 void* FakeCuda::make_stream(int ordinal) {
   cuda::Functions& driver = functions();
   cuda::Context context = nullptr;

@@ -60,6 +60,9 @@ class FakeCuda {
   /// Allocations, streams, events and registrations that nobody has released.
   std::size_t num_left() const;
 
+  /// What the stand-in itself has for streams and events, those that are released included.
+  std::size_t num_kept() const;
+
   /// Such as a program's own, in the primary context of a device that is in use.
   void* make_stream(int ordinal = 0);
 

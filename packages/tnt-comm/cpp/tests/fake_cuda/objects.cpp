@@ -1,5 +1,7 @@
 #include "fake_cuda/objects.hpp"
 
+#include <algorithm>
+
 namespace tnt::comm::tests::fake_cuda {
 
 Objects& objects() {
@@ -7,9 +9,12 @@ Objects& objects() {
   return *objects;
 }
 
-Mark& Objects::make_mark(int num_streams) {
+MarkUse Objects::make_mark(int num_streams) {
   const std::lock_guard lock(mutex);
-  return marks.emplace_back(num_streams);
+  const auto free = std::ranges::find_if(marks, &Mark::is_free);
+  Mark& mark = free != marks.end() ? *free : marks.emplace_back();
+  mark.begin(num_streams);
+  return MarkUse(&mark);
 }
 
 Stream* Objects::make_stream(DeviceContext& context) {
@@ -19,9 +24,14 @@ Stream* Objects::make_stream(DeviceContext& context) {
     number = ++num_streams_made;
   }
   const std::lock_guard lock(context.mutex);
-  context.streams.push_back(std::make_unique<Stream>(context.ordinal, seed * 7919U + number));
+  std::erase_if(context.streams, [](const auto& stream) { return stream->has_ended(); });
+  context.streams.push_back(std::make_shared<Stream>(context.ordinal, seed * 7919U + number));
   Stream* stream = context.streams.back().get();
-  for (const Mark* barrier : context.barriers) stream->push_wait(*barrier);
+  if (context.gate) {
+    const MarkUse passed = make_mark(1);
+    context.gate->push_mark(passed);
+    stream->push_wait(passed);
+  }
   ++num_streams;
   return stream;
 }

@@ -8,7 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "fake_cuda/kernels.hpp"
 #include "fake_cuda/memory.hpp"
@@ -21,14 +21,25 @@ struct DeviceContext {
   int ordinal = 0;
   std::atomic<int> num_retained{0};
   std::mutex mutex;
-  std::list<std::unique_ptr<Stream>>
-      streams;                        // closed ones too: their threads are joined at the end
-  std::vector<const Mark*> barriers;  // for streams that are created later
+  std::list<std::shared_ptr<Stream>> streams;  // closed ones too, until their threads have ended
+  std::unique_ptr<Stream> gate;  // behind which streams that are created later begin; may be null
 };
 
 /// What a handle of an event points to.
-struct EventObject {
-  std::atomic<Mark*> latest{nullptr};
+class EventObject {
+ public:
+  void record(MarkUse mark) {
+    const std::lock_guard lock(mutex_);
+    latest_ = std::move(mark);
+  }
+  MarkUse latest() const {
+    const std::lock_guard lock(mutex_);
+    return latest_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  MarkUse latest_;
 };
 
 /// Everything that a process has of its driver.
@@ -59,7 +70,7 @@ struct Objects {
   std::atomic<bool> has_failures{false};
   std::map<std::string, Failure> failures;
 
-  Mark& make_mark(int num_streams);
+  MarkUse make_mark(int num_streams);
   Stream* make_stream(DeviceContext& context);
 };
 

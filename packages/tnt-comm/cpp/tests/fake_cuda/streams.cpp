@@ -32,7 +32,7 @@ Stream::Stream(int device, unsigned seed)
 
 Stream::~Stream() {
   close();
-  while (!has_ended_.load(std::memory_order_acquire)) std::this_thread::yield();
+  while (!has_ended()) std::this_thread::yield();
   while (done_ != nullptr) delete std::exchange(done_, done_->next.load());
 }
 
@@ -45,12 +45,12 @@ void Stream::push(std::function<void()> work, bool is_slow) {
   num_waiting_.release();
 }
 
-void Stream::push_mark(Mark& mark) {
-  push([&mark] { mark.reach(); }, false);
+void Stream::push_mark(MarkUse mark) {
+  push([mark = std::move(mark)] { mark->reach(); }, false);
 }
 
-void Stream::push_wait(const Mark& mark) {
-  push([&mark] { wait_until([&mark] { return mark.is_reached(); }); }, false);
+void Stream::push_wait(MarkUse mark) {
+  push([mark = std::move(mark)] { wait_until([&mark] { return mark->is_reached(); }); }, false);
 }
 
 bool Stream::is_idle() const {

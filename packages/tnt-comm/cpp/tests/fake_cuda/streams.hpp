@@ -7,6 +7,7 @@
 #include <mutex>
 #include <random>
 #include <semaphore>
+#include <utility>
 
 #include "tnt/comm/device/driver_api.hpp"
 
@@ -22,11 +23,15 @@ struct Course {
 };
 Course& course();
 
-/// A place in one or several streams, which is reached when all have come to it. Lives until the
-/// end of the driver.
+/// A place in one or several streams, which is reached when all have come to it. Who has no use for
+/// it any more lets it be used for another place; see MarkUse.
+///
+/// It is not freed before the end of the driver: whoever did so would have to come behind all who
+/// have used it, and ThreadSanitizer would not report what is not ordered by the program.
 class Mark {
  public:
-  explicit Mark(int num_streams) : num_left_(num_streams) {}
+  /// Replaces what was ordered by an earlier place.
+  void begin(int num_streams) { num_left_.store(num_streams, std::memory_order_release); }
 
   void reach() { num_left_.fetch_sub(1, std::memory_order_release); }
 
@@ -37,8 +42,36 @@ class Mark {
            num_left_.load(std::memory_order_acquire) == 0;
   }
 
+  bool is_free() const { return num_users_.load(std::memory_order_relaxed) == 0; }
+
  private:
-  std::atomic<int> num_left_;
+  friend class MarkUse;
+  std::atomic<int> num_left_{0};
+  std::atomic<int> num_users_{0};
+};
+
+/// While it lives, its mark stands for the same place. May be of none.
+class MarkUse {
+ public:
+  MarkUse() = default;
+  explicit MarkUse(Mark* mark) : mark_(mark) {
+    if (mark_ != nullptr) mark_->num_users_.fetch_add(1, std::memory_order_relaxed);
+  }
+  MarkUse(const MarkUse& other) : MarkUse(other.mark_) {}
+  MarkUse(MarkUse&& other) noexcept : mark_(std::exchange(other.mark_, nullptr)) {}
+  MarkUse& operator=(MarkUse other) noexcept {
+    std::swap(mark_, other.mark_);
+    return *this;
+  }
+  ~MarkUse() {
+    if (mark_ != nullptr) mark_->num_users_.fetch_sub(1, std::memory_order_release);
+  }
+
+  explicit operator bool() const { return mark_ != nullptr; }
+  Mark* operator->() const { return mark_; }
+
+ private:
+  Mark* mark_ = nullptr;
 };
 
 /// A queue and the thread that does what is in it.
@@ -56,8 +89,8 @@ class Stream {
 
   /// `is_slow`: behind a delay.
   void push(std::function<void()> work, bool is_slow = true);
-  void push_mark(Mark& mark);
-  void push_wait(const Mark& mark);
+  void push_mark(MarkUse mark);
+  void push_wait(MarkUse mark);
 
   /// Whether everything is done that was pushed before. Likewise ordered only if it is.
   bool is_idle() const;
@@ -68,6 +101,8 @@ class Stream {
   /// The thread ends behind what is in the queue.
   void close();
   bool is_closed() const { return is_closed_.load(std::memory_order_relaxed); }
+  /// Whether it is closed, and its thread at the end.
+  bool has_ended() const { return has_ended_.load(std::memory_order_acquire); }
 
  private:
   struct Work {

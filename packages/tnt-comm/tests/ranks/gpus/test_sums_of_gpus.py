@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -104,6 +105,31 @@ def test_ranks_that_see_a_gpu_each_sum_in_memory_of_those_they_do_not_see(
 ) -> None:
     found = run_ranks(sum_on_the_only_gpu_in_sight, 3, env=fake_gpus(1), preloaded=forks)
     assert found == [("ipc", "all GPUs of a host reach each other")] * 3
+
+
+def count_memory_of_reducers_in_turn() -> list[int]:
+    """Returns how many pieces of memory of GPUs this process has while it has each reducer."""
+    counts = []
+    for _ in range(3):
+        reducer = _reducer(0, "float32")
+        open_files = [
+            os.readlink(file) for file in Path("/proc/self/fd").iterdir() if file.is_symlink()
+        ]
+        counts.append(sum("fake-cuda-" in file for file in open_files))
+        tnt_comm.barrier()
+        reducer.close()
+        tnt_comm.barrier()
+    return counts
+
+
+@pytest.mark.parametrize("sums", ENGINES)
+def test_a_reducer_gets_memory_when_that_of_an_earlier_one_is_free(
+    sums: str, forks: Preloaded
+) -> None:
+    env = {"TNT_GPU_SUMS": sums, **fake_gpus()}
+    for counts in run_ranks(count_memory_of_reducers_in_turn, 2, env=env, preloaded=forks):
+        assert counts[0] > 0
+        assert counts == [counts[0]] * 3
 
 
 def come_late_and_be_stopped() -> None:

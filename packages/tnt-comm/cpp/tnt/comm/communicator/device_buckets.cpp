@@ -62,12 +62,10 @@ void wait_before_leaving(Group& group, const std::shared_ptr<IpcMemory>& memory)
   constexpr double kLongestS = 10.0;
   const int first = first_on_host(group);
   group.runtime().before_leaving(
-      [weak = std::weak_ptr(memory), abort_state = group.abort_state(), first] {
-        if (const auto living = weak.lock()) {
-          living->wait_for_readers(Deadline(kLongestS), [&](int local_rank) {
-            return abort_state->status_of(first + local_rank).state == PeerState::running;
-          });
-        }
+      memory, [memory = memory.get(), abort_state = group.abort_state(), first] {
+        memory->wait_for_readers(Deadline(kLongestS), [&](int local_rank) {
+          return abort_state->status_of(first + local_rank).state == PeerState::running;
+        });
       });
 }
 

@@ -165,9 +165,10 @@ std::optional<Error> Runtime::first_error() const {
   return std::nullopt;
 }
 
-void Runtime::before_leaving(std::function<void()> function) {
+void Runtime::before_leaving(std::weak_ptr<void> owner, std::function<void()> function) {
   const std::lock_guard lock(mutex_);
-  before_leaving_.push_back(std::move(function));
+  std::erase_if(before_leaving_, [](const auto& other) { return other.owner.expired(); });
+  before_leaving_.push_back({std::move(owner), std::move(function)});
 }
 
 void Runtime::finish() {
@@ -176,8 +177,9 @@ void Runtime::finish() {
   is_finished_ = true;
   const auto error = first_error();
   has_failed_ = has_failed_ || error.has_value();
-  for (const auto& function : before_leaving_) {
-    if (!error) function();
+  for (const auto& [owner, function] : before_leaving_) {
+    const auto living = owner.lock();
+    if (living && !error) function();
   }
   transport_->leave(error ? PeerState::failed : PeerState::finished,
                     error ? error->what() : failed_creation_);

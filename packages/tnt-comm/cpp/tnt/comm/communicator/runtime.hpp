@@ -77,8 +77,9 @@ class TNT_COMM_EXPORT Runtime {
   /// By which other rank a group of this one was broken first; Error::kNoRank if by none.
   int cause_rank();
 
-  /// Called by finish() before the others are told, unless a group is broken; in any order.
-  void before_leaving(std::function<void()> function);
+  /// Called by finish() before the others are told, unless a group is broken or the owner is gone;
+  /// in any order.
+  void before_leaving(std::weak_ptr<void> owner, std::function<void()> function);
 
   /// Tells the other ranks that this one will not call any more (and why, if a group is broken or a
   /// creation has failed), and ends the engine. Local, idempotent, never hangs.
@@ -105,7 +106,11 @@ class TNT_COMM_EXPORT Runtime {
   Stalls stalls_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<Group>> groups_;
-  std::vector<std::function<void()>> before_leaving_;
+  struct OwnedFunction {
+    std::weak_ptr<void> owner;
+    std::function<void()> function;
+  };
+  std::vector<OwnedFunction> before_leaving_;
   std::map<std::vector<int>, std::uint64_t> num_creations_;  // by ranks
   std::shared_ptr<Group> world_;
   std::optional<Error> first_error() const;  // of a group; while locked

@@ -24,26 +24,42 @@ struct Kept {
   }
 };
 
-// Frees what nobody has any more, and takes more to keep. What is left goes with the process.
-void keep(Kept more) {
-  static std::mutex mutex;
-  static auto* all = new std::vector<Kept>();
-  const std::lock_guard lock(mutex);
-  all->push_back(std::move(more));
-  std::erase_if(*all, [](const Kept& kept) { return kept.is_closed_everywhere(); });
+/// All of it; what is left goes with the process.
+class AllKept {
+ public:
+  void add(Kept more) {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(more));
+  }
+  void free_what_nobody_has() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(all_, [](const Kept& kept) { return kept.is_closed_everywhere(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Kept> all_;
+};
+
+AllKept& all_kept() {
+  static auto* all = new AllKept();
+  return *all;
 }
 
 }  // namespace
 
-IpcMemory::IpcMemory(const std::shared_ptr<Device>& device, std::size_t num_bytes)
-    : local_(std::make_unique<DeviceBuffer>(
-          device, round_up(std::max<std::size_t>(num_bytes, 1), kSharedBytes))) {}
+IpcMemory::IpcMemory(const std::shared_ptr<Device>& device, std::size_t num_bytes) {
+  all_kept().free_what_nobody_has();  // there may not be enough for both
+  local_ = std::make_unique<DeviceBuffer>(
+      device, round_up(std::max<std::size_t>(num_bytes, 1), kSharedBytes));
+}
 
 IpcMemory::~IpcMemory() {
   close_peers();
   if (!segment_) return;
   say(Counter::closed, 1);
-  keep({std::move(local_), segment_, first_ + static_cast<std::size_t>(Counter::closed)});
+  all_kept().add({std::move(local_), segment_, first_ + static_cast<std::size_t>(Counter::closed)});
+  all_kept().free_what_nobody_has();
 }
 
 void IpcMemory::join(std::shared_ptr<Segment> segment, NotificationId first) {
