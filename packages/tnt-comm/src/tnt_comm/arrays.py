@@ -100,11 +100,13 @@ def as_number(value: float, argument: str) -> float:
 
 
 def as_integer(value: int, argument: str, num_bits: int = 64) -> int:
-    """Return an integer of Python; NumPy's are taken, texts and fractions are not."""
+    """Return an integer of Python; NumPy's are taken, texts, fractions and bools are not."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(_wrong_type(argument, "an int", value)) from None
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(_wrong_type(argument, "an int", value))
     if not -1 << num_bits - 1 <= number < 1 << num_bits - 1:
         raise ValueError(f"{argument} must be an int of {num_bits} bits. Received: {number}.")
     return number

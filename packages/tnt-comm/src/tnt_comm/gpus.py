@@ -3,6 +3,7 @@
 from typing import Any
 
 from tnt_comm import _core
+from tnt_comm.arrays import as_integer
 
 
 def gpu_obstacle(gpu: int = 0, *, is_stream_known: bool = True) -> str:
@@ -14,7 +15,14 @@ def gpu_obstacle(gpu: int = 0, *, is_stream_known: bool = True) -> str:
         gpu: Which of the GPUs that this process sees.
         is_stream_known: Whether calls of `GradientReducer` will name streams. If not, the driver
             must be that of CUDA 12.5 or later.
+
+    Raises:
+        TypeError: If `gpu` is not an integer.
+        ValueError: If it is negative.
     """
+    gpu = as_integer(gpu, "`gpu`", num_bits=32)
+    if gpu < 0:
+        raise ValueError(f"`gpu` must be >= 0. Received: gpu={gpu}.")
     return _core.obstacle_of_device(gpu, is_stream_known)
 
 

@@ -9,6 +9,7 @@ from tnt_comm import _core
 from tnt_comm.arrays import (
     Array,
     as_input,
+    as_integer,
     as_number,
     as_output,
     as_text,
@@ -41,8 +42,10 @@ class GradientReducer:
             sums those of GPUs.
 
     Raises:
+        TypeError: If `name` or `phase` is not a string, or `gpu` not an integer.
+        ValueError: If `gpu` is less than -1.
         MismatchError: On all members, if the plans differ; names the first
-            tensor that does, with both ranks' values.
+            tensor that does, with both ranks' values. Also if only some give `gpu`.
         CommError: If a rank cannot create its part, for example for lack of shared memory; the
             group can still be used. Also if the GPU cannot be used.
 
@@ -68,12 +71,11 @@ class GradientReducer:
         self._outs: dict[int, Array] = {}  # of tensors that are started and not finished
         self._shapes: list[tuple[int, ...]] = [(t.num_elements,) for t in plan.tensors]
         phase = as_text(phase, "`phase`")
+        core, name = self._group.core, self._name
         if gpu is None:
-            self._handle = _core.create_reducer(self._group.core, plan.core, name, phase)
+            self._handle = _core.create_reducer(core, plan.core, name, phase)
         else:
-            self._handle = _core.create_device_reducer(
-                self._group.core, plan.core, name, phase, gpu
-            )
+            self._handle = _core.create_device_reducer(core, plan.core, name, phase, _as_gpu(gpu))
         self._free = weakref.finalize(self, _core.close_reducer, self._handle)
         self._free.atexit = False
 
@@ -114,11 +116,14 @@ class GradientReducer:
                 streams of the GPU's primary context, which needs a driver of CUDA 12.5 or later.
 
         Raises:
+            TypeError: If an argument is not a number, or not an integer where that is needed.
             IndexError: If there is no such tensor.
-            ValueError: If the reducer has no GPU, or the tensor was started and not finished.
+            ValueError: If the reducer has no GPU, the tensor was started and not finished, or an
+                argument is out of its range.
             CommError: If the driver reports an error; the group is then broken.
         """
         self._spec(i)
+        data, stream = _as_address(data, "`data`"), _as_address(stream, "`stream`")
         _core.start_device_tensor(self._handle, i, data, as_number(scale, "`scale`"), stream)
 
     def finish_on_gpu(
@@ -138,6 +143,7 @@ class GradientReducer:
             As `finish`, and `CommError` if the driver reports an error.
         """
         self._spec(i)
+        out, stream = _as_address(out, "`out`"), _as_address(stream, "`stream`")
         _core.finish_device_tensor(self._handle, i, out, stream, timeout_or_default(timeout_s))
 
     def start(
@@ -240,11 +246,10 @@ class GradientReducer:
         return target
 
     def _spec(self, i: int) -> TensorSpec:
-        if not 0 <= i < len(self._plan.tensors):
-            raise IndexError(
-                f"GradientReducer '{self._name}' has tensors 0 to {len(self._plan.tensors)} - 1. "
-                f"Received: i={i}."
-            )
+        i, count = as_integer(i, "`i`"), len(self._plan.tensors)
+        if not 0 <= i < count:
+            has = f"has tensors 0 to {count - 1}" if count else "has no tensors"
+            raise IndexError(f"GradientReducer '{self._name}' {has}. Received: i={i}.")
         return self._plan.tensors[i]
 
     def close(self) -> None:
@@ -254,3 +259,17 @@ class GradientReducer:
         """
         self._handle = 0
         self._free()
+
+
+def _as_gpu(gpu: int) -> int:
+    gpu = as_integer(gpu, "`gpu`", num_bits=32)
+    if gpu < -1:
+        raise ValueError(f"`gpu` must be -1 for none, or >= 0. Received: gpu={gpu}.")
+    return gpu
+
+
+def _as_address(value: int, argument: str) -> int:
+    address = as_integer(value, argument)
+    if address < 0:
+        raise ValueError(f"{argument} must be >= 0. Received: {address}.")
+    return address

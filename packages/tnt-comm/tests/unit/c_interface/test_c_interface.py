@@ -14,6 +14,7 @@ from tnt_comm import FusionPlan, Gatherer, GradientReducer, TensorSpec
 HEADER = Path(tnt_comm.include_path(), "tnt", "comm", "tnt_comm.h")
 FUNCTIONS = re.findall(r"^TNT_COMM_API[^;]*?\b(tnt_\w+)\(", HEADER.read_text(), re.MULTILINE)
 OK, USAGE = 0, 1
+WORLD, FLOAT32 = 0, 2
 RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
@@ -76,6 +77,14 @@ def test_reducers_of_python_work_in_c(library: ctypes.CDLL) -> None:
     reducer.close()
     assert library.tnt_reducer_start(handle, 0, values.ctypes.data, 1.0) == USAGE
     assert f"handle {handle}" in last_error(library)
+
+
+def test_a_number_of_a_gpu_that_cannot_be_is_refused(library: ctypes.CDLL) -> None:
+    create, reducer = library.tnt_reducer_create_on_device, ctypes.c_int64()
+    size = ctypes.c_uint64(0)
+    whole = (ctypes.c_int64(WORLD), None, size, size, FLOAT32, None)
+    assert create(*whole, -2, ctypes.byref(reducer)) == USAGE
+    assert "`device` must be -1 for none, or >= 0. Received: device=-2." in last_error(library)
 
 
 def test_what_is_summed_in_place_in_c_is_released_exactly_once(library: ctypes.CDLL) -> None:
@@ -189,14 +198,13 @@ OUT = np.empty(1001, np.float32)
 
 def combined(library: ctypes.CDLL, arrays: np.ndarray, op: int = 0) -> int:
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    float32 = 2
     return int(
         library.tnt_comm_combine(
             pointers,
             len(arrays),
             ctypes.c_void_p(OUT.ctypes.data),
             ctypes.c_uint64(1001),
-            float32,
+            FLOAT32,
             op,
         )
     )

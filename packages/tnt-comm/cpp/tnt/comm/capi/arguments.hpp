@@ -133,6 +133,12 @@ inline CollectiveKind checked_kind(tnt_comm_kind kind) {
                                  "tnt_comm_kind, TNT_COMM_BARRIER (0) to TNT_COMM_SCATTER");
 }
 
+/// Which GPU; -1 is none.
+inline int checked_device(std::int32_t device) {
+  if (device >= -1) return device;
+  throw UsageError("`device` must be -1 for none, or >= 0. Received: device=", device, ".");
+}
+
 /// Seconds; 0 is the job's timeout.
 inline double checked_timeout(double timeout_s) {
   if (timeout_s >= 0) return timeout_s;

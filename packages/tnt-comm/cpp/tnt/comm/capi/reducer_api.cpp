@@ -80,7 +80,7 @@ tnt_comm_status tnt_reducer_create_on_device(int64_t group, const tnt_tensor_spe
     require_pointer(reducer, "reducer");
     const FusionPlan plan = plan_of(tensors, num_tensors, threshold_bytes, wire_dtype);
     *reducer = reducers().add(std::make_shared<GradientReducer>(
-        group_of(group), plan, name_or_default(name), device_finder(device)));
+        group_of(group), plan, name_or_default(name), device_finder(checked_device(device))));
   });
 }
 

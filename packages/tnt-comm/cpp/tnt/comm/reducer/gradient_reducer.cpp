@@ -68,7 +68,7 @@ std::string GradientReducer::FusedTensors::names_of_missing() const {
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
                                  std::string name, const std::string& phase)
     : group_(std::move(group)), name_(std::move(name)) {
-  create(plan, text("GradientReducer '", name_, "'"), phase);
+  create(plan, phase);
 }
 
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
@@ -78,13 +78,15 @@ GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan&
       name_(std::move(name)),
       find_device_(std::move(find_device)),
       device_engine_(std::in_place) {
-  create(plan, text("GradientReducer '", name_, "' for GPUs"), phase);
+  create(plan, phase);
 }
 
-void GradientReducer::create(const FusionPlan& plan, const std::string& title,
-                             const std::string& phase) {
+void GradientReducer::create(const FusionPlan& plan, const std::string& phase) {
   group_->abort_state()->require_intact();
-  create_together(*group_, title, describe(plan),
+  const char* place = device_engine_
+                          ? "tensors on GPUs (`gpu` must be given on all ranks or on none)\n"
+                          : "tensors in the memory of hosts\n";
+  create_together(*group_, text("GradientReducer '", name_, "'"), place + describe(plan),
                   [&](SegmentSet& segments) { create_buckets(plan, segments); });
   Timeline* timeline = group_->monitor()->timeline.get();
   if (timeline != nullptr && !phase.empty()) {
@@ -174,8 +176,10 @@ void GradientReducer::require_usable(std::size_t id) const {
   refuse_forked_child();
   if (is_closed_.load()) throw UsageError("GradientReducer '", name_, "' is closed.");
   if (id >= tensors_.size()) {
-    throw UsageError("GradientReducer '", name_, "' has tensors 0 to ", tensors_.size(),
-                     " - 1. Received: tensor ", static_cast<std::int64_t>(id), ".");
+    throw UsageError(
+        "GradientReducer '", name_, "' ",
+        tensors_.empty() ? "has no tensors" : text("has tensors 0 to ", tensors_.size() - 1),
+        ". Received: tensor ", static_cast<std::int64_t>(id), ".");
   }
 }
 
@@ -248,7 +252,7 @@ void GradientReducer::start(std::size_t id, const void* data, double scale) {
 
 void GradientReducer::start_on_device(std::size_t id, DevicePointer data, double scale,
                                       ForeignStream stream) {
-  require_on_device(id, data, "start_on_device");
+  require_on_device(id, data, "data");
   Tensor& tensor = begin_start(id, scale);
   start_by(tensor, [&] {
     tensor.bucket->on_device->pack(tensor.step, tensor.on_device(), data, scale, stream,
@@ -257,15 +261,15 @@ void GradientReducer::start_on_device(std::size_t id, DevicePointer data, double
 }
 
 void GradientReducer::require_on_device(std::size_t id, DevicePointer data,
-                                        const char* call) const {
+                                        const char* argument) const {
   require_usable(id);
   if (!is_on_device()) {
-    throw UsageError("GradientReducer '", name_, "' has no GPU. Create it for one before ", call,
-                     ".");
+    throw UsageError("GradientReducer '", name_,
+                     "' has no GPU, so its tensors must be in the memory of the host.");
   }
   if (data == 0 && tensors_[id]->spec.num_elements > 0) {
-    throw UsageError("GradientReducer '", name_, "': ", call, " of tensor '",
-                     tensors_[id]->spec.name, "' got a null pointer.");
+    throw UsageError("GradientReducer '", name_, "': `", argument, "` of tensor '",
+                     tensors_[id]->spec.name, "' must be an address on the GPU, and not null.");
   }
 }
 
@@ -336,7 +340,7 @@ void GradientReducer::wait_for_sum(const Tensor& tensor, double timeout_s,
 
 void GradientReducer::finish_on_device(std::size_t id, DevicePointer out, ForeignStream stream,
                                        double timeout_s, const InterruptCheck& check_interrupt) {
-  require_on_device(id, out, "finish_on_device");
+  require_on_device(id, out, "out");
   Tensor& tensor = *tensors_[id];
   finish_by(tensor, "finish", [&] {
     wait_for_sum(tensor, timeout_s, check_interrupt);

@@ -175,13 +175,13 @@ class TNT_COMM_EXPORT GradientReducer {
   struct Tensor;
   struct FusedTensors;
 
-  void create(const FusionPlan& plan, const std::string& title, const std::string& phase);
+  void create(const FusionPlan& plan, const std::string& phase);
   void create_buckets(const FusionPlan& plan, SegmentSet& segments);
   BucketSpec lay_out(const FusionPlan& plan, std::size_t index);
   void connect(const FusionPlan& plan, std::size_t index,
                std::shared_ptr<BucketOperation> allreduce);
   void connect_to_device(std::size_t index, std::shared_ptr<DeviceBucket> bucket);
-  void require_on_device(std::size_t id, DevicePointer data, const char* call) const;
+  void require_on_device(std::size_t id, DevicePointer data, const char* argument) const;
   void require_usable(std::size_t id) const;
   void enter(Tensor& tensor, State from, State to, const char* call);
   Tensor& begin_start(std::size_t id, double scale);
