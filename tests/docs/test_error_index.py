@@ -41,7 +41,7 @@ BUILDERS = {
         "_uneven",
     },
     "tnt-launch/src/tnt_launch/planning/scheduler_job.py": {"_warnings_inside_a_rank"},
-    "tnt-launch/src/tnt_launch/planning/visible_gpus.py": {"warnings_of_gpus", "_unknown"},
+    "tnt-launch/src/tnt_launch/planning/visible_gpus.py": {"warnings_of_gpus", "_shown"},
 }
 WORDS_OF_A_WARNING = 12  # parts of one, and notes, are shorter
 
