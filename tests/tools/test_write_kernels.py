@@ -42,6 +42,13 @@ def test_all_kernels_that_the_library_looks_for_are_there(text):
     assert kernels == expected
 
 
+@pytest.mark.parametrize("access", ["ld", "st"])
+def test_every_kernel_reads_and_writes_16_bytes_at_a_time(text, access):
+    groups = re.compile(rf"^\s*{access}\.global[.\w]*\.(v4\.\w32|v2\.\w64)\b", re.MULTILINE)
+    kernels = text.split(".visible .entry ")[1:]
+    assert [kernel.split("(")[0] for kernel in kernels if not groups.search(kernel)] == []
+
+
 def test_nothing_else_has_to_be_linked(text):
     assert ".extern" not in text
     assert "__nv" not in text

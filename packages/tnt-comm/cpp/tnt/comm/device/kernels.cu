@@ -49,8 +49,11 @@ __device__ __forceinline__ void store(const Stored (&elements)[kCount], std::uin
     Groups<Stored, kCount> groups;
 #pragma unroll
     for (int k = 0; k < kCount; ++k) groups.elements[k] = elements[k];
+    // The compiler would split a plain assignment in a loop over targets.
 #pragma unroll
-    for (int i = 0; i < groups.kNumWords; ++i) reinterpret_cast<uint4*>(to)[i] = groups.words[i];
+    for (int i = 0; i < groups.kNumWords; ++i) {
+      __stwb(reinterpret_cast<uint4*>(to) + i, groups.words[i]);
+    }
   }
 }
 
