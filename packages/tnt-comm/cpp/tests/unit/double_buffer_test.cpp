@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
 namespace tnt::comm {

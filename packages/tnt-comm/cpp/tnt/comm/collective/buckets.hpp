@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tnt/comm/collective/allreduce.hpp"
-#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/kernel/kernels.hpp"
 #include "tnt/comm/transport/local/solo_transport.hpp"
 
@@ -132,11 +132,11 @@ class BucketSequencer {
 };
 
 /// A bucket of ranks that can read each other's memory: what starts its allreduce in every step.
-class StagedBucketOperation : public BucketOperation {
+class StagedBucketOperation : public HostBucket {
  protected:
   /// `work` belongs to the subclass.
   StagedBucketOperation(std::shared_ptr<StagedStream> stream, StagedWork& work, std::string name)
-      : BucketOperation(stream->context.abort_state, std::move(name)),
+      : HostBucket(stream->context.abort_state, std::move(name)),
         pipeline_(std::move(stream)),
         work_(work) {}
 

@@ -85,7 +85,7 @@ std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& se
   memory->join(host.segment, end);
   wait_before_leaving(group, memory);
   const auto exchanges = has_other_hosts ? create_chunk_buckets(group, segments, specs)
-                                         : std::vector<std::shared_ptr<BucketOperation>>();
+                                         : std::vector<std::shared_ptr<HostBucket>>();
   std::vector<std::shared_ptr<IpcBucket>> buckets;
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto exchange = has_other_hosts

@@ -7,6 +7,7 @@
 
 #include "tnt/comm/base/environment.hpp"
 #include "tnt/comm/collective/device/device_bucket.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/communicator/group.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 
@@ -22,7 +23,7 @@ struct DeviceEngine {
 struct DeviceBuckets {
   std::shared_ptr<Device> device;  ///< null: those of the host
   std::vector<std::shared_ptr<DeviceBucket>> of_device;
-  std::vector<std::shared_ptr<BucketOperation>> of_host;
+  std::vector<std::shared_ptr<HostBucket>> of_host;
   DeviceEngine engine;
 };
 

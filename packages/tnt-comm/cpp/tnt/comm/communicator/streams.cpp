@@ -12,11 +12,11 @@
 namespace tnt::comm {
 namespace {
 
-using Buckets = std::vector<std::shared_ptr<BucketOperation>>;
+using Buckets = std::vector<std::shared_ptr<HostBucket>>;
 using Segments = std::vector<std::shared_ptr<Segment>>;
 
 // What makes the buckets, which are planned all together, when their segments are there.
-using Makers = std::vector<std::function<std::shared_ptr<BucketOperation>()>>;
+using Makers = std::vector<std::function<std::shared_ptr<HostBucket>()>>;
 
 Buckets made_by(const Makers& makers) {
   Buckets buckets;

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "tnt/comm/collective/bucket_operation.hpp"
 #include "tnt/comm/collective/collectives.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/collective/rma/schedule.hpp"
 #include "tnt/comm/collective/select.hpp"
 
@@ -30,15 +30,15 @@ std::unique_ptr<Collectives> make_stream(const Group& group, const OperationCont
 
 /// Memory and operations for buckets, likewise. Collective, blocking; the specs must be the same on
 /// all members.
-std::vector<std::shared_ptr<BucketOperation>> create_buckets(Group& group, SegmentSet& segments,
-                                                             const std::vector<BucketSpec>& specs);
+std::vector<std::shared_ptr<HostBucket>> create_buckets(Group& group, SegmentSet& segments,
+                                                        const std::vector<BucketSpec>& specs);
 
 /// The part of such a bucket that this rank sums for its host, of several hosts with branches.
 Range chunk_of_host(const Group& group, const BucketSpec& spec);
 
 /// Operations that sum those parts over the hosts, in the partial type: for sums on a host that
 /// others form. Likewise collective and blocking.
-std::vector<std::shared_ptr<BucketOperation>> create_chunk_buckets(
-    Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs);
+std::vector<std::shared_ptr<HostBucket>> create_chunk_buckets(Group& group, SegmentSet& segments,
+                                                              const std::vector<BucketSpec>& specs);
 
 }  // namespace tnt::comm

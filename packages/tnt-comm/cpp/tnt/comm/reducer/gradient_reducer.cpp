@@ -1,14 +1,12 @@
 #include "tnt/comm/reducer/gradient_reducer.hpp"
 
-#include <cstring>
-#include <deque>
-#include <optional>
 #include <utility>
 
 #include "tnt/comm/base/process.hpp"
 #include "tnt/comm/communicator/group_object.hpp"
 #include "tnt/comm/communicator/streams.hpp"
 #include "tnt/comm/kernel/kernels.hpp"
+#include "tnt/comm/reducer/fused_tensors.hpp"
 
 namespace tnt::comm {
 namespace {
@@ -19,51 +17,21 @@ constexpr std::size_t kSmallestLoanBytes = 16 * 1024;
 // From here on, packing costs more than treating a tensor by itself.
 constexpr std::size_t kSmallestInPlaceBytes = 64 * 1024;
 
-}  // namespace
+using State = FusedTensor::State;
 
-/// A tensor of a bucket, and where it is between start and finish.
-struct GradientReducer::Tensor {
-  TensorSpec spec;
-  std::optional<DType> narrow;  // as what it travels, if that is not its own dtype
-  FusedTensors* bucket = nullptr;
-  std::size_t offset = 0;  // in bytes
-  std::optional<std::size_t>
-      large;                    // its index among the bucket's tensors that can be summed in place
-  std::byte* into = nullptr;    // of the step at hand, if its sum is to be there
-  std::shared_ptr<void> owner;  // of `into`, if the bucket does not have it
-  std::unique_ptr<DeviceEvent> used;  // what its place in a bucket of a GPU was used for last
-  std::atomic<State> state{State::idle};
-  std::atomic<std::uint64_t> step{0};  // written by finish() only, which start() follows
-
-  bool is_in_place() const { return large && into != nullptr; }  // in the step at hand
-  std::size_t wire_bytes() const {
-    return spec.num_elements * size_of(narrow.value_or(spec.dtype));
-  }
-  DeviceTensor on_device() const { return {offset, spec.num_elements, spec.dtype, narrow}; }
-};
-
-struct GradientReducer::FusedTensors {
-  std::shared_ptr<BucketOperation> allreduce;
-  std::shared_ptr<DeviceBucket> on_device;  // the same, if it is on a GPU; else null
-  std::shared_ptr<BucketTrack> track;       // null without a timeline
-  std::shared_ptr<Stream> stream = std::make_shared<Stream>();
-  std::deque<Tensor> tensors;              // which cannot be moved
-  std::atomic<std::size_t> num_packed{0};  // of the step that is being packed
-
-  std::string names_of_missing() const;
-};
-
-std::string GradientReducer::FusedTensors::names_of_missing() const {
-  std::vector<std::string> missing;
-  const std::uint64_t awaited = allreduce->num_posted();
-  for (const Tensor& tensor : tensors) {
-    const State state = tensor.state.load();
-    const bool is_started = state == State::started || state == State::finishing;
-    if (!is_started || tensor.step.load() != awaited) missing.push_back(tensor.spec.name);
-  }
-  if (missing.empty()) return "";
-  return text(": ", listed_tensors(missing), missing.size() == 1 ? " is missing" : " are missing");
+void enter(FusedTensor& tensor, State from, State to, const std::string& reducer,
+           const char* call) {
+  State found = from;
+  if (tensor.state.compare_exchange_strong(found, to)) return;
+  constexpr const char* kStates[] = {"not started", "being started by another thread",
+                                     "started and not finished",
+                                     "being finished by another thread"};
+  throw UsageError("GradientReducer '", reducer, "': ", call, " of tensor '", tensor.spec.name,
+                   "', which is ", kStates[static_cast<int>(found)],
+                   ". Each step is one start, then one finish, of every tensor.");
 }
+
+}  // namespace
 
 GradientReducer::GradientReducer(std::shared_ptr<Group> group, const FusionPlan& plan,
                                  std::string name, const std::string& phase)
@@ -100,26 +68,23 @@ void GradientReducer::create_buckets(const FusionPlan& plan, SegmentSet& segment
   tensors_.resize(plan.tensors().size());
   std::vector<BucketSpec> specs;
   for (std::size_t i = 0; i < plan.buckets().size(); ++i) specs.push_back(lay_out(plan, i));
-  if (!device_engine_) {
-    const auto allreduces = comm::create_buckets(*group_, segments, specs);
-    for (std::size_t i = 0; i < specs.size(); ++i) connect(plan, i, allreduces[i]);
-    return;
+  DeviceBuckets made;
+  if (device_engine_) {
+    made = create_device_buckets(*group_, segments, specs, find_device_);
+    is_on_device_ = made.device != nullptr;
+    device_engine_ = made.engine;
+  } else {
+    made.of_host = comm::create_buckets(*group_, segments, specs);
   }
-  const DeviceBuckets made = create_device_buckets(*group_, segments, specs, find_device_);
-  device_ = made.device;
-  device_engine_ = made.engine;
-  for (std::size_t i = 0; i < made.of_host.size(); ++i) connect(plan, i, made.of_host[i]);
-  for (std::size_t i = 0; i < made.of_device.size(); ++i) {
-    connect(plan, i, made.of_device[i]);
-    connect_to_device(i, made.of_device[i]);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    FusedTensors& bucket = *buckets_[i];
+    if (is_on_device_) {
+      bucket.allreduce = bucket.on_device = made.of_device[i];
+    } else {
+      bucket.allreduce = bucket.on_host = made.of_host[i];
+    }
+    connect(plan, i);
   }
-}
-
-void GradientReducer::connect_to_device(std::size_t index, std::shared_ptr<DeviceBucket> bucket) {
-  for (Tensor& tensor : buckets_[index]->tensors) {
-    tensor.used = std::make_unique<DeviceEvent>(device_);
-  }
-  buckets_[index]->on_device = std::move(bucket);
 }
 
 // The plan puts tensors back to back, which decides what is fused. In memory each one begins on a
@@ -131,7 +96,8 @@ BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
   const auto fused = std::make_shared<FusedTensors>();
   BucketSpec spec{bucket.wire_dtype, 0, describe_bucket(plan, index, name_), {}};
   for (const std::size_t id : bucket.tensor_ids) {
-    Tensor& tensor = fused->tensors.emplace_back();
+    FusedTensor& tensor = fused->tensors.emplace_back();
+    tensor.index = spec.num_tensors++;
     tensor.spec = plan.tensors()[id];
     if (bucket.is_compressed()) tensor.narrow = bucket.wire_dtype;
     tensor.bucket = fused.get();
@@ -147,15 +113,16 @@ BucketSpec GradientReducer::lay_out(const FusionPlan& plan, std::size_t index) {
   return spec;
 }
 
-void GradientReducer::connect(const FusionPlan& plan, std::size_t index,
-                              std::shared_ptr<BucketOperation> allreduce) {
+void GradientReducer::connect(const FusionPlan& plan, std::size_t index) {
   const std::shared_ptr<FusedTensors>& bucket = buckets_[index];
-  allreduce->set_own_part([weak = std::weak_ptr(bucket)] {
+  bucket->allreduce->set_own_part([weak = std::weak_ptr(bucket)] {
     const auto living = weak.lock();  // an operation may outlive its reducer
     return living ? living->names_of_missing() : std::string();
   });
-  for (Tensor& tensor : bucket->tensors) {
-    if (tensor.large && !allreduce->may_be_in_place(*tensor.large)) tensor.large.reset();
+  for (FusedTensor& tensor : bucket->tensors) {
+    const bool may_be_in_place =
+        tensor.large && bucket->on_host && bucket->on_host->may_be_in_place(*tensor.large);
+    if (!may_be_in_place) tensor.large.reset();
   }
   const std::size_t num_bytes = plan.buckets()[index].num_wire_bytes();
   if (Timeline* timeline = group_->monitor()->timeline.get()) {
@@ -163,8 +130,7 @@ void GradientReducer::connect(const FusionPlan& plan, std::size_t index,
                                                   describe_bucket(plan, index, name_), num_bytes,
                                                   bucket->tensors.size());
   }
-  allreduce->probe().attach(group_->monitor(), bucket->track, num_bytes);
-  bucket->allreduce = std::move(allreduce);
+  bucket->allreduce->probe().attach(group_->monitor(), bucket->track, num_bytes);
 }
 
 const TensorSpec& GradientReducer::tensor(std::size_t id) const {
@@ -183,29 +149,18 @@ void GradientReducer::require_usable(std::size_t id) const {
   }
 }
 
-void GradientReducer::enter(Tensor& tensor, State from, State to, const char* call) {
-  State found = from;
-  if (tensor.state.compare_exchange_strong(found, to)) return;
-  constexpr const char* kStates[] = {"not started", "being started by another thread",
-                                     "started and not finished",
-                                     "being finished by another thread"};
-  throw UsageError("GradientReducer '", name_, "': ", call, " of tensor '", tensor.spec.name,
-                   "', which is ", kStates[static_cast<int>(found)],
-                   ". Each step is one start, then one finish, of every tensor.");
-}
-
-GradientReducer::Tensor& GradientReducer::begin_start(std::size_t id, double scale) {
+FusedTensor& GradientReducer::begin_start(std::size_t id, double scale) {
   require_usable(id);
-  Tensor& tensor = *tensors_[id];
+  FusedTensor& tensor = *tensors_[id];
   require_scalable(tensor.spec.dtype, scale);
   group_->abort_state()->require_intact();
-  enter(tensor, State::idle, State::packing, "start");
+  enter(tensor, State::idle, State::packing, name_, "start");
   if (phase_track_) phase_track_->begin_tensor(tensor.step);
   return tensor;
 }
 
 template <typename Function>
-void GradientReducer::start_by(Tensor& tensor, Function&& function) {
+void GradientReducer::start_by(FusedTensor& tensor, Function&& function) {
   try {
     function();
     end_start(tensor);
@@ -216,7 +171,7 @@ void GradientReducer::start_by(Tensor& tensor, Function&& function) {
   }
 }
 
-void GradientReducer::end_start(Tensor& tensor) {
+void GradientReducer::end_start(FusedTensor& tensor) {
   FusedTensors& bucket = *tensor.bucket;
   tensor.state.store(State::started);
   if (phase_track_) phase_track_->end_tensor();
@@ -225,38 +180,17 @@ void GradientReducer::end_start(Tensor& tensor) {
   launch(bucket);
 }
 
-void GradientReducer::pack_on_host(const Tensor& tensor, std::byte* target, const void* data,
-                                   double scale) {
-  if (tensor.narrow) {
-    pack_narrowed(target, data, tensor.spec.num_elements, *tensor.narrow, scale);
-  } else {
-    pack_scaled(target, data, tensor.spec.num_elements, tensor.spec.dtype, scale);
-  }
-}
-
-void GradientReducer::pack(Tensor& tensor, const void* data, double scale) {
-  const FusedTensors& bucket = *tensor.bucket;
-  if (bucket.on_device) {
-    std::vector<std::byte> packed(tensor.wire_bytes());
-    pack_on_host(tensor, packed.data(), data, scale);
-    bucket.on_device->pack_from_host(tensor.step, tensor.offset, std::move(packed), *tensor.used);
-  } else {
-    pack_on_host(tensor, bucket.allreduce->input(tensor.step) + tensor.offset, data, scale);
-  }
-}
-
 void GradientReducer::start(std::size_t id, const void* data, double scale) {
-  Tensor& tensor = begin_start(id, scale);
-  start_by(tensor, [&] { pack(tensor, data, scale); });
+  FusedTensor& tensor = begin_start(id, scale);
+  start_by(tensor, [&] { tensor.pack(data, scale); });
 }
 
 void GradientReducer::start_on_device(std::size_t id, DevicePointer data, double scale,
                                       ForeignStream stream) {
   require_on_device(id, data, "data");
-  Tensor& tensor = begin_start(id, scale);
+  FusedTensor& tensor = begin_start(id, scale);
   start_by(tensor, [&] {
-    tensor.bucket->on_device->pack(tensor.step, tensor.on_device(), data, scale, stream,
-                                   *tensor.used);
+    tensor.bucket->on_device->pack(tensor.step, tensor.on_device(), data, scale, stream);
   });
 }
 
@@ -280,15 +214,15 @@ void GradientReducer::start_into(std::size_t id, const void* data, void* out, do
     throw UsageError("GradientReducer '", name_, "': start_into of tensor '",
                      tensors_[id]->spec.name, "' must say where to put the sum.");
   }
-  Tensor& tensor = begin_start(id, scale);
+  FusedTensor& tensor = begin_start(id, scale);
   tensor.into = static_cast<std::byte*>(out);
   start_by(tensor, [&] {
     if (tensor.large) {
-      tensor.bucket->allreduce->sum_in_place(*tensor.large, {static_cast<const std::byte*>(data),
-                                                             tensor.into, scale, std::move(owner)});
+      tensor.bucket->on_host->sum_in_place(*tensor.large, {static_cast<const std::byte*>(data),
+                                                           tensor.into, scale, std::move(owner)});
     } else {
       tensor.owner = std::move(owner);
-      pack(tensor, data, scale);
+      tensor.pack(data, scale);
     }
   });
 }
@@ -311,8 +245,8 @@ void GradientReducer::launch(FusedTensors& bucket) {
 }
 
 template <typename Function>
-void GradientReducer::finish_by(Tensor& tensor, const char* call, Function&& function) {
-  enter(tensor, State::started, State::finishing, call);
+void GradientReducer::finish_by(FusedTensor& tensor, const char* call, Function&& function) {
+  enter(tensor, State::started, State::finishing, name_, call);
   bool is_finished = false;
   try {
     is_finished = function();
@@ -332,7 +266,7 @@ double GradientReducer::timeout_of(double timeout_s) const {
   return timeout_s > 0 ? timeout_s : group_->timeout_s();
 }
 
-void GradientReducer::wait_for_sum(const Tensor& tensor, double timeout_s,
+void GradientReducer::wait_for_sum(const FusedTensor& tensor, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
   wait_for(*group_, *tensor.bucket->allreduce, static_cast<std::uint32_t>(tensor.step + 1),
            timeout_of(timeout_s), check_interrupt);
@@ -341,10 +275,10 @@ void GradientReducer::wait_for_sum(const Tensor& tensor, double timeout_s,
 void GradientReducer::finish_on_device(std::size_t id, DevicePointer out, ForeignStream stream,
                                        double timeout_s, const InterruptCheck& check_interrupt) {
   require_on_device(id, out, "out");
-  Tensor& tensor = *tensors_[id];
+  FusedTensor& tensor = *tensors_[id];
   finish_by(tensor, "finish", [&] {
     wait_for_sum(tensor, timeout_s, check_interrupt);
-    tensor.bucket->on_device->hand_out(tensor.step, tensor.on_device(), out, stream, *tensor.used);
+    tensor.bucket->on_device->hand_out(tensor.step, tensor.on_device(), out, stream);
     return true;
   });
 }
@@ -352,7 +286,7 @@ void GradientReducer::finish_on_device(std::size_t id, DevicePointer out, Foreig
 void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
                              const InterruptCheck& check_interrupt) {
   require_usable(id);
-  Tensor& tensor = *tensors_[id];
+  FusedTensor& tensor = *tensors_[id];
   finish_by(tensor, "finish", [&] {
     void* target = out != nullptr ? out : tensor.into;
     if (target == nullptr && tensor.spec.num_elements > 0) {
@@ -360,33 +294,13 @@ void GradientReducer::finish(std::size_t id, void* out, double timeout_s,
                        "' must say where to put the sum, since its start did not.");
     }
     wait_for_sum(tensor, timeout_s, check_interrupt);
-    if (tensor.spec.num_elements > 0) copy_out(tensor, target, timeout_s);
+    if (tensor.spec.num_elements > 0) tensor.copy_out(target, Deadline(timeout_of(timeout_s)));
     return true;
   });
 }
 
-void GradientReducer::unpack_on_host(const Tensor& tensor, void* out, const std::byte* sum) {
-  if (tensor.narrow) {
-    unpack_widened(out, sum, tensor.spec.num_elements, *tensor.narrow);
-  } else if (out != sum) {
-    std::memcpy(out, sum, tensor.spec.num_bytes());
-  }
-}
-
-void GradientReducer::copy_out(const Tensor& tensor, void* out, double timeout_s) const {
-  const FusedTensors& bucket = *tensor.bucket;
-  if (tensor.is_in_place()) return unpack_on_host(tensor, out, tensor.into);
-  if (!bucket.on_device) {
-    return unpack_on_host(tensor, out, bucket.allreduce->result(tensor.step) + tensor.offset);
-  }
-  std::vector<std::byte> sum(tensor.wire_bytes());
-  bucket.on_device->hand_out_to_host(tensor.step, tensor.offset, sum.data(), sum.size(),
-                                     Deadline(timeout_of(timeout_s)));
-  unpack_on_host(tensor, out, sum.data());
-}
-
-void GradientReducer::hand_out(Tensor& tensor) {
-  if (tensor.is_in_place()) tensor.bucket->allreduce->release(*tensor.large);
+void GradientReducer::hand_out(FusedTensor& tensor) {
+  if (tensor.is_in_place()) tensor.bucket->on_host->release(*tensor.large);
   tensor.into = nullptr;
   tensor.owner = nullptr;
   ++tensor.step;
@@ -397,7 +311,7 @@ void GradientReducer::hand_out(Tensor& tensor) {
 BorrowedView GradientReducer::lend(std::size_t id, double timeout_s,
                                    const InterruptCheck& check_interrupt) {
   require_usable(id);
-  Tensor& tensor = *tensors_[id];
+  FusedTensor& tensor = *tensors_[id];
   // To GPUs, copies from memory that their driver does not know are slow.
   if (device_engine_) return nullptr;
   if (tensor.spec.num_bytes() < kSmallestLoanBytes || tensor.narrow) return nullptr;
@@ -406,7 +320,7 @@ BorrowedView GradientReducer::lend(std::size_t id, double timeout_s,
     if (tensor.into != nullptr) return false;
     wait_for_sum(tensor, timeout_s, check_interrupt);
     std::size_t slot = 0;
-    const auto lender = tensor.bucket->allreduce->try_lend(tensor.step, slot);
+    const auto lender = tensor.bucket->on_host->try_lend(tensor.step, slot);
     if (!lender) return false;
     // Without memory for the view, reset() ends the loan, and the sum can still be had.
     view.reset(lender->data_of(slot) + tensor.offset, [lender, slot](std::byte*) {

@@ -6,7 +6,7 @@
 namespace tnt::comm {
 
 ChunkExchange::ChunkExchange(const std::shared_ptr<Device>& device, DType dtype, std::size_t count,
-                             std::size_t num_sources, std::shared_ptr<BucketOperation> exchange)
+                             std::size_t num_sources, std::shared_ptr<HostBucket> exchange)
     : dtype_(dtype),
       count_(count),
       exchange_(std::move(exchange)),

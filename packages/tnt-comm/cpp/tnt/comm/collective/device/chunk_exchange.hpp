@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/device/device.hpp"
 #include "tnt/comm/kernel/sum_tree.hpp"
 
@@ -23,7 +23,7 @@ class ChunkExchange {
   /// `exchange`: of `count` elements of the partial type, accumulator_of(dtype). `num_sources`:
   /// ranks of the host.
   ChunkExchange(const std::shared_ptr<Device>& device, DType dtype, std::size_t count,
-                std::size_t num_sources, std::shared_ptr<BucketOperation> exchange);
+                std::size_t num_sources, std::shared_ptr<HostBucket> exchange);
 
   /// Lets the stream sum the sources to where the exchange finds them.
   void pack(DeviceStream& stream, std::span<const DevicePointer> sources, const SumTree& on_host,
@@ -48,7 +48,7 @@ class ChunkExchange {
 
   DType dtype_;
   std::size_t count_;
-  std::shared_ptr<BucketOperation> exchange_;
+  std::shared_ptr<HostBucket> exchange_;
   DeviceBuffer partial_;
   DeviceBuffer widened_;  // the sources, if they are
 };

@@ -32,9 +32,19 @@ class Place {
 
 }  // namespace
 
+DeviceBucket::DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
+                           std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
+    : BucketOperation(std::move(abort_state), spec.name),
+      device_(std::move(device)),
+      bell_(std::move(bell)),
+      num_bytes_(spec.num_bytes()) {
+  while (used_.size() < spec.num_tensors) used_.emplace_back(device_);
+}
+
 void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data,
-                        double scale, ForeignStream stream, DeviceEvent& used) {
+                        double scale, ForeignStream stream) {
   if (tensor.count == 0) return;
+  DeviceEvent& used = used_[tensor.index];
   // It was handed out in another stream, perhaps.
   if (stream != nullptr) used.hold_up(stream);
   Place place(device_, stream, stream_, used);
@@ -48,19 +58,19 @@ void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePo
   stream_.wait_for(used);
 }
 
-void DeviceBucket::pack_from_host(std::uint64_t step, std::size_t offset,
-                                  std::vector<std::byte> packed, const DeviceEvent& used) {
+void DeviceBucket::pack_from_host(std::uint64_t step, const DeviceTensor& tensor,
+                                  std::vector<std::byte> packed) {
   if (packed.empty()) return;
-  stream_.wait_for(used);
+  stream_.wait_for(used_[tensor.index]);
   const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(packed));
-  stream_.copy_from_host(data(step) + offset, kept->data(), kept->size());
+  stream_.copy_from_host(data(step) + tensor.offset, kept->data(), kept->size());
   stream_.call([kept] {});  // some drivers copy later
 }
 
 void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
-                            ForeignStream stream, DeviceEvent& used) {
+                            ForeignStream stream) {
   if (tensor.count == 0) return;
-  Place place(device_, stream, stream_, used);
+  Place place(device_, stream, stream_, used_[tensor.index]);
   place.stream().wait_for(summed_);
   const DevicePointer from = data(step) + tensor.offset;
   if (tensor.narrow) {
@@ -71,13 +81,13 @@ void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, Devi
   place.end();
 }
 
-void DeviceBucket::hand_out_to_host(std::uint64_t step, std::size_t offset, void* out,
-                                    std::size_t num_bytes, const Deadline& deadline) {
-  if (num_bytes == 0) return;
+void DeviceBucket::hand_out_to_host(std::uint64_t step, const DeviceTensor& tensor,
+                                    std::span<std::byte> out, const Deadline& deadline) {
+  if (out.empty()) return;
   DeviceStream own(device_);
   own.wait_for(summed_);
   own.synchronize(deadline);  // the copy holds the caller until it is made
-  own.copy_to_host(out, data(step) + offset, num_bytes);
+  own.copy_to_host(out.data(), data(step) + tensor.offset, out.size());
   own.synchronize(deadline);
 }
 
@@ -85,13 +95,6 @@ void DeviceBucket::announce(std::uint64_t step) {
   follow_packing(step);
   stream_.record(packed_);
   wake_engine();
-}
-
-std::byte* DeviceBucket::input(std::uint64_t) {
-  throw Error(ErrorKind::comm, "a bucket of a GPU cannot be packed in the memory of the host");
-}
-const std::byte* DeviceBucket::result(std::uint64_t) const {
-  throw Error(ErrorKind::comm, "a bucket of a GPU cannot be read in the memory of the host");
 }
 
 std::string DeviceBucket::own_part() const {

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@ namespace tnt::comm {
 
 /// A tensor of a bucket on a GPU: what is packed is scale * data, and handed out is the sum.
 struct DeviceTensor {
+  std::size_t index = 0;   ///< among the tensors of the bucket
   std::size_t offset = 0;  ///< in the bucket, bytes
   std::size_t count = 0;   ///< elements
   DType dtype = DType::float32;
@@ -35,30 +38,21 @@ struct DeviceTensor {
 class DeviceBucket : public BucketOperation {
  public:
   DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-               std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
-      : BucketOperation(std::move(abort_state), spec.name),
-        device_(std::move(device)),
-        bell_(std::move(bell)),
-        num_bytes_(spec.num_bytes()) {}
+               std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell);
 
-  /// Packs scale * data after what is in the stream, and nothing later in it before. `used` is the
-  /// tensor's own event.
+  /// Packs scale * data after what is in the stream, and nothing later in it before.
   void pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data, double scale,
-            ForeignStream stream, DeviceEvent& used);
+            ForeignStream stream);
   /// The same for a tensor in the memory of the host, as it is to be in the bucket.
-  void pack_from_host(std::uint64_t step, std::size_t offset, std::vector<std::byte> packed,
-                      const DeviceEvent& used);
+  void pack_from_host(std::uint64_t step, const DeviceTensor& tensor,
+                      std::vector<std::byte> packed);
 
   /// The completed step's sum of a tensor, likewise.
   void hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
-                ForeignStream stream, DeviceEvent& used);
+                ForeignStream stream);
   /// The same into the memory of the host, as it is in the bucket. Waits for the GPU.
-  void hand_out_to_host(std::uint64_t step, std::size_t offset, void* out, std::size_t num_bytes,
+  void hand_out_to_host(std::uint64_t step, const DeviceTensor& tensor, std::span<std::byte> out,
                         const Deadline& deadline);
-
-  // Of the memory of the host, of which this bucket has none.
-  std::byte* input(std::uint64_t step) final;
-  const std::byte* result(std::uint64_t step) const final;
 
  protected:
   /// Where the bucket of a step lies, before and after its allreduce.
@@ -93,6 +87,7 @@ class DeviceBucket : public BucketOperation {
   DeviceStream stream_{device_};
   DeviceEvent packed_{device_};
   DeviceEvent summed_{device_};
+  std::deque<DeviceEvent> used_;  // by tensor: what its place was used for last
 };
 
 /// The bucket of a rank that is alone: its sum is what it packs.

@@ -8,7 +8,7 @@ namespace tnt::comm {
 
 StagedBucket::StagedBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
                            std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
-                           std::shared_ptr<BucketOperation> host)
+                           std::shared_ptr<HostBucket> host)
     : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
       host_(std::move(host)),
       memory_(std::move(device), spec.num_bytes()) {

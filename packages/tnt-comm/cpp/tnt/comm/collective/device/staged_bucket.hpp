@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tnt/comm/collective/device/device_bucket.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 
 namespace tnt::comm {
 
@@ -21,7 +22,7 @@ class StagedBucket final : public DeviceBucket {
  public:
   StagedBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
                std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
-               std::shared_ptr<BucketOperation> host);
+               std::shared_ptr<HostBucket> host);
   ~StagedBucket() override { drain(); }
 
   /// What the driver copies from and to.
@@ -40,7 +41,7 @@ class StagedBucket final : public DeviceBucket {
   std::vector<int> awaited_members() const override { return missing(); }
 
  private:
-  std::shared_ptr<BucketOperation> host_;
+  std::shared_ptr<HostBucket> host_;
   DeviceBuffer memory_;
   std::shared_ptr<Segment> staging_;  // null: straight to the host's bucket
   std::shared_ptr<void> registration_;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/collective/rma/fingerprint_check.hpp"
 #include "tnt/comm/collective/rma/hierarchical_allreduce.hpp"
 
@@ -14,12 +14,12 @@ namespace tnt::comm {
 /// A bucket whose blocks cross a network: what starts its allreduce in every step.
 ///
 /// Each bucket has slots and notifications of its own, so it waits for no other one.
-class RmaBucketOperation : public BucketOperation {
+class RmaBucketOperation : public HostBucket {
  protected:
   /// `report`: of all members of the group. `work` belongs to the subclass.
   RmaBucketOperation(std::shared_ptr<RmaStream> stream, ArrivalReport report, RmaWork& work,
                      std::string name)
-      : BucketOperation(stream->abort_state, std::move(name)),
+      : HostBucket(stream->abort_state, std::move(name)),
         pipeline_(std::move(stream)),
         arrival_report_(std::move(report)),
         work_(work) {}
@@ -47,7 +47,7 @@ class RmaBucketOperation : public BucketOperation {
   virtual int group_member(int number) const { return number; }
   std::vector<int> awaited_members() const final { return members_holding_up(); }
   std::string own_part() const final {
-    return awaits_this_rank() ? BucketOperation::own_part() : std::string(kAwaitsRoom);
+    return awaits_this_rank() ? HostBucket::own_part() : std::string(kAwaitsRoom);
   }
 
  private:

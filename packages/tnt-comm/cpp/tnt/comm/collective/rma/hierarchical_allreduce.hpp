@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tnt/comm/collective/bucket_operation.hpp"
+#include "tnt/comm/collective/host_bucket.hpp"
 #include "tnt/comm/collective/rma/allreduce.hpp"
 #include "tnt/comm/collective/slot_ring.hpp"
 #include "tnt/comm/kernel/kernels.hpp"
