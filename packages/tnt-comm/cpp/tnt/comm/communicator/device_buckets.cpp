@@ -69,36 +69,56 @@ void wait_before_leaving(Group& group, const std::shared_ptr<IpcMemory>& memory)
       });
 }
 
-std::vector<std::shared_ptr<DeviceBucket>> make_ipc(Group& group, SegmentSet& segments,
-                                                    const std::vector<BucketSpec>& specs,
-                                                    const std::vector<IpcBucket::Layout>& layouts,
-                                                    const std::shared_ptr<Device>& device,
-                                                    const std::shared_ptr<IpcMemory>& memory) {
+using IpcBuckets = std::vector<std::shared_ptr<IpcBucket>>;
+
+// What this rank's GPU has of them. `exchanges`: with other hosts; none if there are none.
+IpcBuckets make_ipc_parts(Group& group, const std::vector<BucketSpec>& specs,
+                          const std::vector<IpcBucket::Layout>& layouts,
+                          const std::shared_ptr<Device>& device, const IpcBucket::Host& host,
+                          const std::vector<std::shared_ptr<HostBucket>>& exchanges) {
+  IpcBuckets buckets;
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    auto exchange = exchanges.empty()
+                        ? nullptr
+                        : std::make_unique<ChunkExchange>(device, specs[i].dtype,
+                                                          chunk_of_host(group, specs[i]).size(),
+                                                          host.memory->size(), exchanges[i]);
+    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], device,
+                                                  group.engine().bell(), host, layouts[i],
+                                                  std::move(exchange)));
+  }
+  return buckets;
+}
+
+// None, and why, if a GPU has no room for its part.
+IpcBuckets make_ipc(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs,
+                    const std::vector<IpcBucket::Layout>& layouts,
+                    const std::shared_ptr<Device>& device, std::shared_ptr<IpcMemory> memory,
+                    std::string& obstacle) {
   const bool has_other_hosts = group.topology() == Topology::hierarchical;
   const NotificationId end = layouts.back().first;
   const MemoryNeeds needs{1, end + IpcMemory::kNumNotifications};
   const IpcBucket::Host host{
       .first_member = first_on_host(group),
       .tree = has_other_hosts ? group.hosts().on_host : group.tree(),
-      .memory = memory,
+      .memory = std::move(memory),
       .segment = has_other_hosts ? segments.create_on_host(needs) : segments.create(needs)};
-  memory->join(host.segment, end);
-  wait_before_leaving(group, memory);
   const auto exchanges = has_other_hosts ? create_chunk_buckets(group, segments, specs)
                                          : std::vector<std::shared_ptr<HostBucket>>();
-  std::vector<std::shared_ptr<IpcBucket>> buckets;
-  for (std::size_t i = 0; i < specs.size(); ++i) {
-    auto exchange = has_other_hosts
-                        ? std::make_unique<ChunkExchange>(device, specs[i].dtype,
-                                                          chunk_of_host(group, specs[i]).size(),
-                                                          memory->size(), exchanges[i])
-                        : nullptr;
-    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], device,
-                                                  group.engine().bell(), host, layouts[i],
-                                                  std::move(exchange)));
+  IpcBuckets buckets;
+  const Agreement made(group, [&] {
+    make_or_warn(group,
+                 [&] { buckets = make_ipc_parts(group, specs, layouts, device, host, exchanges); });
+    return std::string();
+  });
+  if (!(obstacle = made.obstacle()).empty()) {
+    close_memory(group, *host.memory);
+    return {};
   }
+  host.memory->join(host.segment, end);
+  wait_before_leaving(group, host.memory);
   register_memory(group, device, buckets);
-  return {buckets.begin(), buckets.end()};
+  return buckets;
 }
 
 void make_staged(Group& group, SegmentSet& segments, const std::vector<BucketSpec>& specs,
@@ -183,11 +203,15 @@ DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
   const Agreement gpus = find_gpus(group, specs, find_device, result.device);
   const std::vector<IpcBucket::Layout> layouts = lay_out(specs);
   std::string obstacle = gpus.obstacle();
-  const auto memory = obstacle.empty() ? open_memory(group, gpus.texts(), result.device,
-                                                     layouts.back().offset, obstacle)
-                                       : nullptr;
+  auto memory = obstacle.empty() ? open_memory(group, gpus.texts(), result.device,
+                                               layouts.back().offset, obstacle)
+                                 : nullptr;
   if (memory) {
-    result.of_device = make_ipc(group, segments, specs, layouts, result.device, memory);
+    const IpcBuckets buckets =
+        make_ipc(group, segments, specs, layouts, result.device, std::move(memory), obstacle);
+    result.of_device = {buckets.begin(), buckets.end()};
+  }
+  if (obstacle.empty()) {
     result.engine = {GpuSums::ipc, "all GPUs of a host reach each other"};
     return result;
   }

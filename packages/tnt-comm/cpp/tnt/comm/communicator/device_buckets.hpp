@@ -38,8 +38,9 @@ using DeviceFinder = std::function<std::shared_ptr<Device>()>;
 TNT_COMM_EXPORT DeviceFinder device_finder(int ordinal);
 
 /// Buckets of a reducer whose tensors are on GPUs. Collective among the group, blocking, within
-/// create_together(). UsageError if TNT_GPU_SUMS asks for what cannot be had. A rank whose GPU has
-/// no memory left for them gets buckets of the host, with a warning.
+/// create_together(). UsageError if TNT_GPU_SUMS asks for what cannot be had. If a GPU has no
+/// memory left for sums by the GPUs, all ranks have them by the hosts; a rank whose GPU has none
+/// even for that gets buckets of the host. Each with a warning.
 DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
                                     const std::vector<BucketSpec>& specs,
                                     const DeviceFinder& find_device);

@@ -1,7 +1,6 @@
 #include "tnt/comm/communicator/ipc_opening.hpp"
 
-#include <algorithm>
-#include <array>
+#include <optional>
 #include <utility>
 
 namespace tnt::comm {
@@ -26,50 +25,41 @@ IpcHandle handle_of(const std::string& digits) {
   return handle;
 }
 
-// Where memory begins, before anything is packed: a number of each rank, which a kernel of all
-// others must be able to read, and where this rank's puts what it has read.
+// Behind all buckets: a number of each rank, which a kernel of all others must be able to read, and
+// where this rank's puts what it has read.
 constexpr std::size_t kTestBytes = 256;
 constexpr std::size_t kPlaceOfRead = kTestBytes / 2;
 constexpr double kTestS = 30.0;
 
-void write_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory, int member) {
+void write_mark(DeviceStream& stream, DevicePointer place, int member) {
   const float mark = static_cast<float>(member) + 1;
-  DeviceStream stream(device);
-  stream.copy_from_host(memory.data(), &mark, sizeof mark);
+  stream.copy_from_host(place, &mark, sizeof mark);
   stream.synchronize(Deadline(kTestS));
 }
 
-bool reads_mark(const std::shared_ptr<Device>& device, const IpcMemory& memory,
-                std::size_t local_rank, int member) {
+bool reads_mark(DeviceStream& stream, DevicePointer theirs, DevicePointer own, int member) {
   constexpr double kFactor = 2;  // what is multiplied goes through a kernel
-  const DevicePointer read = memory.data() + kPlaceOfRead;
+  const DevicePointer read = own + kPlaceOfRead;
   float found = 0;
-  DeviceStream stream(device);
-  stream.pack_scaled(read, memory.part_of(local_rank), 1, DType::float32, kFactor);
+  stream.pack_scaled(read, theirs, 1, DType::float32, kFactor);
   stream.copy_to_host(&found, read, sizeof found);
   stream.synchronize(Deadline(kTestS));
   return found == kFactor * (static_cast<double>(member) + 1);
 }
 
 // Why this or another rank does not read what is there; empty if all do.
-std::string read_marks(Group& group, const std::vector<std::string>& gpus,
-                       const std::shared_ptr<Device>& device, const IpcMemory& memory) {
+std::string read_marks(Group& group, const std::vector<std::string>& gpus, DeviceStream& stream,
+                       const IpcMemory& memory, std::size_t place) {
   const Agreement read(group, [&] {
     for (std::size_t local_rank = 0; local_rank < memory.size(); ++local_rank) {
       const int member = first_on_host(group) + static_cast<int>(local_rank);
-      if (reads_mark(device, memory, local_rank, member)) continue;
+      const DevicePointer theirs = memory.part_of(local_rank) + place;
+      if (reads_mark(stream, theirs, memory.data() + place, member)) continue;
       throw UsageError("its GPU does not read what is in the memory of GPU ", at(gpus, member));
     }
     return std::string();
   });
   return read.obstacle();
-}
-
-void wipe_marks(const std::shared_ptr<Device>& device, const IpcMemory& memory) {
-  const std::array<std::byte, kTestBytes> zeros{};
-  DeviceStream stream(device);
-  stream.copy_from_host(memory.data(), zeros.data(), zeros.size());
-  stream.synchronize(Deadline(kTestS));
 }
 
 }  // namespace
@@ -86,15 +76,20 @@ std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::stri
                                        const std::shared_ptr<Device>& device, std::size_t num_bytes,
                                        std::string& obstacle) {
   const int first = first_on_host(group), num_members = num_on_host(group);
+  const std::size_t place_of_mark = round_up(num_bytes, kTestBytes);
   std::shared_ptr<IpcMemory> memory;
+  std::optional<DeviceStream> stream;
   const Agreement offered(group, [&] {
     for (int member = first; member < first + num_members; ++member) {
       // Mostly a rank sees its own GPU only: whether it can open the others is tried.
       if (device->can_reach(at(gpus, member)).value_or(true)) continue;
       throw UsageError("its GPU ", device->pci_address(), " does not reach GPU ", at(gpus, member));
     }
-    memory = std::make_shared<IpcMemory>(device, std::max(num_bytes, kTestBytes));
-    write_mark(device, *memory, group.rank());
+    make_or_warn(group, [&] {
+      memory = std::make_shared<IpcMemory>(device, place_of_mark + kTestBytes);
+      stream.emplace(device);
+      write_mark(*stream, memory->data() + place_of_mark, group.rank());
+    });
     return text_of(memory->handle());
   });
   if (!(obstacle = offered.obstacle()).empty()) return nullptr;
@@ -107,15 +102,15 @@ std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::stri
     return std::string();
   });
   obstacle = opened.obstacle();
-  if (obstacle.empty()) obstacle = read_marks(group, gpus, device, *memory);
-  if (obstacle.empty()) {
-    wipe_marks(device, *memory);
-    return memory;
-  }
-  memory->close_peers();
-  const Agreement closed(group,
-                         [] { return std::string(); });  // before anybody frees what others had
+  if (obstacle.empty()) obstacle = read_marks(group, gpus, *stream, *memory, place_of_mark);
+  if (obstacle.empty()) return memory;
+  close_memory(group, *memory);
   return nullptr;
+}
+
+void close_memory(Group& group, IpcMemory& memory) {
+  memory.close_peers();
+  const Agreement closed(group, [] { return std::string(); });
 }
 
 }  // namespace tnt::comm

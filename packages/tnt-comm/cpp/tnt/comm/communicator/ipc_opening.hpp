@@ -46,6 +46,19 @@ class Agreement {
   std::string obstacle_;
 };
 
+/// Makes something on the GPU of this rank. That this fails, mostly for want of memory, is an
+/// obstacle which the program can remove: so it is told at once.
+template <typename Function>
+void make_or_warn(const Group& group, Function&& make) {
+  try {
+    make();
+  } catch (const Error& error) {
+    log_warning(group.abort_state()->world_rank(), error.what(),
+                " Gradients are not summed by the GPUs. [gpu-memory-short]");
+    throw;
+  }
+}
+
 /// Ranks of this host, which are neighbours in the group, and the first of them.
 int num_on_host(const Group& group);
 int first_on_host(const Group& group);
@@ -56,5 +69,9 @@ int first_on_host(const Group& group);
 std::shared_ptr<IpcMemory> open_memory(Group& group, const std::vector<std::string>& gpus,
                                        const std::shared_ptr<Device>& device, std::size_t num_bytes,
                                        std::string& obstacle);
+
+/// Lets go of the others' memory. When it returns, they have let go of this rank's, which may be
+/// freed. Collective, blocking.
+void close_memory(Group& group, IpcMemory& memory);
 
 }  // namespace tnt::comm
