@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "errors.hpp"
 #include "gpu_program.hpp"
@@ -11,6 +15,7 @@ namespace {
 
 using tests::error_of;
 using tests::FakeCuda;
+using tests::gpu;
 using tests::input_of;
 using tests::plan_of;
 using tests::Program;
@@ -72,6 +77,42 @@ TEST(DeviceFailure, AGpuThatHangsEndsInATimeoutThatNamesIt) {
     runtime.finish();
     if (rank == 0) cuda.let_go();
   });
+}
+
+/// The engine is the last who has the bucket, and ends it.
+TEST(DeviceFailure, AGpuThatHangsHoldsUpNoOtherCollectives) {
+  constexpr double kReleaseLimitS = 20;
+  FakeCuda cuda({.num_devices = 2, .release_limit_s = kReleaseLimitS});
+  std::vector<std::shared_ptr<Device>> devices = {gpu(0), gpu(1)};
+  run_job(with_engine(shared_memory(2).job, GpuSums::host), [&](Runtime& runtime) {
+    const int rank = runtime.environment().rank;
+    const auto barrier = [&] { runtime.world()->start(Call{})->wait(0); };
+    Program program(cuda, rank);
+    const auto group = Group::create(runtime, {0, 1}, "gpus");
+    const FusionPlan plan({{"t", DType::float32, 100}}, 0);
+    auto reducer = std::make_unique<GradientReducer>(group, plan, "g", program.device());
+    const auto buffer = program.computed(input_of(DType::float32, rank, 100));
+    program.synchronize();
+    barrier();
+    if (rank == 0) cuda.hang();
+    barrier();
+    reducer->start_on_device(0, buffer->data(), 1.0, program.stream());
+    reducer.reset();
+    barrier();
+    group->abort_state()->fail({ErrorKind::comm, "on purpose"});
+    const Deadline deadline(kReleaseLimitS / 2);
+    for (int i = 0; i < 50; ++i) {  // the engine looks at what has failed meanwhile
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      barrier();
+    }
+    EXPECT_FALSE(deadline.is_over());
+    if (rank == 0) cuda.let_go();
+  });
+  for (auto& device : devices) {
+    while (device.use_count() > 1) std::this_thread::yield();  // until the bucket has ended
+    device.reset();
+  }
+  EXPECT_EQ(cuda.num_left(), 2U);  // the streams of the programs
 }
 
 TEST(DeviceFailure, CallsForAGpuNeedOne) {

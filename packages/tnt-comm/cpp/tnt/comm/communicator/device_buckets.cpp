@@ -83,9 +83,9 @@ IpcBuckets make_ipc_parts(Group& group, const std::vector<BucketSpec>& specs,
                         : std::make_unique<ChunkExchange>(device, specs[i].dtype,
                                                           chunk_of_host(group, specs[i]).size(),
                                                           host.memory->size(), exchanges[i]);
-    buckets.push_back(std::make_shared<IpcBucket>(group.abort_state(), specs[i], device,
-                                                  group.engine().bell(), host, layouts[i],
-                                                  std::move(exchange)));
+    buckets.push_back(make_device_bucket<IpcBucket>(group.abort_state(), specs[i], device,
+                                                    group.engine().bell(), host, layouts[i],
+                                                    std::move(exchange)));
   }
   return buckets;
 }
@@ -128,8 +128,8 @@ void make_staged(Group& group, SegmentSet& segments, const std::vector<BucketSpe
   std::vector<std::shared_ptr<StagedBucket>> buckets;
   try {
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      buckets.push_back(std::make_shared<StagedBucket>(group.abort_state(), specs[i], result.device,
-                                                       group.engine().bell(), result.of_host[i]));
+      buckets.push_back(make_device_bucket<StagedBucket>(
+          group.abort_state(), specs[i], result.device, group.engine().bell(), result.of_host[i]));
     }
   } catch (const Error& error) {
     log_warning(group.abort_state()->world_rank(), error.what(),
@@ -195,7 +195,7 @@ DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
     result.engine.reason = "there is one rank";
     if (!result.device) result.of_host = create_buckets(group, segments, specs);
     for (std::size_t i = 0; result.device && i < specs.size(); ++i) {
-      result.of_device.push_back(std::make_shared<SoloDeviceBucket>(
+      result.of_device.push_back(make_device_bucket<SoloDeviceBucket>(
           group.abort_state(), specs[i], result.device, group.engine().bell()));
     }
     return result;

@@ -141,8 +141,12 @@ class Engine {
   template <typename Function>
   auto while_paused(Function&& function) {
     const std::lock_guard lock(progress_mutex_);
+    const Turn turn;
     return std::forward<Function>(function)();
   }
+
+  /// Whether this thread has paused an engine, which it must not hold up.
+  static bool has_turn() { return has_turn_; }
 
   /// What must be complete before this operation can begin: the first one of its stream, or the
   /// operation itself. While paused only.
@@ -193,6 +197,14 @@ class Engine {
   // Who moves will mostly move again; a look at all the others, who may be many,
   // takes time in which it could. Not for long: they may be waited for as well.
   static constexpr int kAdvancesPerLook = 16;
+
+  // As long as a thread has paused an engine.
+  struct Turn {
+    Turn() { has_turn_ = true; }
+    ~Turn() { has_turn_ = false; }
+    Turn(Turn&&) = delete;
+  };
+  static inline thread_local bool has_turn_ = false;
 
   struct Submission {
     std::shared_ptr<Stream> stream;

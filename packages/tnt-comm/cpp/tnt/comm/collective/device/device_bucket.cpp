@@ -1,5 +1,9 @@
 #include "tnt/comm/collective/device/device_bucket.hpp"
 
+#include <exception>
+
+#include "tnt/comm/base/process.hpp"
+
 namespace tnt::comm {
 namespace {
 
@@ -100,6 +104,16 @@ void DeviceBucket::announce(std::uint64_t step) {
 std::string DeviceBucket::own_part() const {
   if (awaits_this_rank()) return BucketOperation::own_part();
   return text("this rank itself: its GPU, ", device_->name(), ", is still at work");
+}
+
+void end_bucket(const DeviceBucket* bucket) noexcept {
+  const auto end = [bucket] { delete bucket; };
+  if (!Engine::has_turn()) return end();
+  try {
+    start_without_signals("gpu-release", end).detach();
+  } catch (const std::exception&) {  // no more threads
+    end();
+  }
 }
 
 }  // namespace tnt::comm

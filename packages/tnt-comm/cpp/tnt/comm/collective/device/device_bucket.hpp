@@ -90,6 +90,15 @@ class DeviceBucket : public BucketOperation {
   std::deque<DeviceEvent> used_;  // by tensor: what its place was used for last
 };
 
+/// Ends a bucket, which waits for its GPU. The last who has it may be an engine, after its reducer:
+/// that has others to serve, so it leaves the end to a thread.
+void end_bucket(const DeviceBucket* bucket) noexcept;
+
+template <typename Bucket, typename... Arguments>
+std::shared_ptr<Bucket> make_device_bucket(Arguments&&... arguments) {
+  return {new Bucket(std::forward<Arguments>(arguments)...), end_bucket};
+}
+
 /// The bucket of a rank that is alone: its sum is what it packs.
 class SoloDeviceBucket final : public DeviceBucket {
  public:
