@@ -4,7 +4,7 @@
 
 #include "tnt/comm/device/driver_api.hpp"
 
-// The functions of the stand-in, under the names that libcuda.so.1 has them, and what sets it up.
+// The functions of the stand-in, under the names that libcuda.so.1 has them.
 
 #define FAKE_CUDA_API extern "C" __attribute__((visibility("default"))) tnt::comm::cuda::Result
 
@@ -65,20 +65,3 @@ FAKE_CUDA_API cuLaunchKernel(tnt::comm::cuda::Kernel kernel, unsigned grid_x, un
                              unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
                              unsigned, tnt::comm::cuda::Stream stream, void** arguments,
                              void** extra);
-
-namespace tnt::comm::tests::fake_cuda {
-
-// All of them reach each other; `first_device` are before them that the process does not see.
-void apply_number_of_devices(int num_devices, int first_device);
-void apply_reach(int from, unsigned reachable);
-void apply_version(int version);
-void apply_seed(unsigned seed);
-void apply_failure(const char* function, int number, cuda::Result result);
-
-/// Ends all streams and forgets everything.
-void reset_driver();
-
-std::size_t num_objects_left();
-std::size_t num_kept();
-
-}  // namespace tnt::comm::tests::fake_cuda

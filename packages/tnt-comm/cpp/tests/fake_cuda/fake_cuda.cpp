@@ -2,6 +2,7 @@
 
 #include "fake_cuda/driver.hpp"
 #include "fake_cuda/objects.hpp"
+#include "fake_cuda/settings.hpp"
 #include "fake_cuda/streams.hpp"
 #include "tnt/comm/base/error.hpp"
 

@@ -4,7 +4,7 @@
 #include <sstream>
 #include <string>
 
-#include "fake_cuda/driver.hpp"
+#include "fake_cuda/settings.hpp"
 #include "fake_cuda/streams.hpp"
 
 namespace tnt::comm::tests::fake_cuda {

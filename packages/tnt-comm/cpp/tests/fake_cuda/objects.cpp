@@ -9,6 +9,23 @@ Objects& objects() {
   return *objects;
 }
 
+std::vector<std::shared_ptr<Stream>> DeviceContext::open_streams() const {
+  std::vector<std::shared_ptr<Stream>> result;
+  for (const auto& stream : streams) {
+    if (!stream->is_closed()) result.push_back(stream);
+  }
+  return result;
+}
+
+void DeviceContext::wait_for_all_streams() {
+  std::vector<std::shared_ptr<Stream>> waited_for;
+  {
+    const std::lock_guard lock(mutex);
+    waited_for = open_streams();
+  }
+  for (const auto& stream : waited_for) stream->wait();
+}
+
 MarkUse Objects::make_mark(int num_streams) {
   const std::lock_guard lock(mutex);
   const auto free = std::ranges::find_if(marks, &Mark::is_free);

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "fake_cuda/kernels.hpp"
 #include "fake_cuda/memory.hpp"
@@ -23,6 +24,11 @@ struct DeviceContext {
   std::mutex mutex;
   std::list<std::shared_ptr<Stream>> streams;  // closed ones too, until their threads have ended
   std::unique_ptr<Stream> gate;  // behind which streams that are created later begin; may be null
+
+  /// With the lock.
+  std::vector<std::shared_ptr<Stream>> open_streams() const;
+  /// Without.
+  void wait_for_all_streams();
 };
 
 /// What a handle of an event points to.
@@ -70,6 +76,7 @@ struct Objects {
   std::atomic<bool> has_failures{false};
   std::map<std::string, Failure> failures;
 
+  bool has_device(cuda::DeviceNumber device) const { return device >= 0 && device < num_devices; }
   MarkUse make_mark(int num_streams);
   Stream* make_stream(DeviceContext& context);
 };
@@ -78,5 +85,15 @@ Objects& objects();
 
 /// The context of this thread; null if there is none.
 DeviceContext* current_context();
+
+inline Stream* stream_of(cuda::Stream stream) {
+  return reinterpret_cast<Stream*>(stream);
+}
+inline EventObject* event_of(cuda::Event event) {
+  return reinterpret_cast<EventObject*>(event);
+}
+inline DeviceContext* context_of(cuda::Context context) {
+  return reinterpret_cast<DeviceContext*>(context);
+}
 
 }  // namespace tnt::comm::tests::fake_cuda
