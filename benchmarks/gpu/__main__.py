@@ -124,7 +124,8 @@ class Report:
         how = f"exit code {ended.status}"
         if ended.status is None:
             how = f"not done within {program.limit_s:.0f} s"
-        self.skip(f"{part.name}, {program.num_ranks or 1} ranks, {program.others}: {how}")
+        job = (part.name, f"{program.num_ranks or 1} ranks", program.sums, *program.others)
+        self.skip(f"{', '.join(job)}: {how}")
         self.say(*(f"  {line}" for line in last_lines(ended.output)))
 
     def skip(self, words: str) -> None:

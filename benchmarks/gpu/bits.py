@@ -1,6 +1,6 @@
 """Have sums of tensors on the GPU the bits that tnt-comm gives them on processors?
 
-Run by the launcher as `-m benchmarks.gpu.bits FOLDER OPTIONS SUMS`, all ranks on one GPU. Tensors
+Run by the launcher as `-m benchmarks.gpu.bits FOLDER OPTIONS`, all ranks on one GPU. Tensors
 of every dtype, wire dtype and factor are summed by a reducer for GPUs and by one for arrays.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 
 import tnt_comm
 from benchmarks.gpu.driver import Gpu
-from benchmarks.gpu.rank import Array, Tensors, plan_of, require_sums
-from benchmarks.gpu.results import Options, read_arguments, write_result
-from benchmarks.gpu.special_values import DTYPES, special_values, unsigned_of
+from benchmarks.gpu.rank import Tensors, plan_of, reducer_on_gpu, write_answer_of_rank
+from benchmarks.gpu.results import Options
+from benchmarks.gpu.special_values import DTYPES, Array, special_values, unsigned_of
 
 SCALES = (1.0, 1 / 3, -0.5, 0.0)
 ODD_SIZES = (1, 17, 4999)  # beside the many: what follows them does not begin at a multiple of 16
@@ -73,15 +73,14 @@ def inputs_of(case: Case, options: Options) -> list[Array]:
     return [*small, whole]
 
 
-def compare(gpu: Gpu, case: Case, options: Options, sums: str) -> Difference:
+def compare(gpu: Gpu, case: Case, options: Options) -> Difference:
     """Sum on the GPU and on processors, a few steps; the stream is named in all but the last."""
     arrays = inputs_of(case, options)
     sizes = [len(array) for array in arrays]
     plan = plan_of(case.dtype, sizes, THRESHOLD_BYTES, case.wire_dtype)
-    of_gpus = tnt_comm.GradientReducer(plan, gpu=0)
-    require_sums(of_gpus, sums)
+    of_gpus = reducer_on_gpu(plan)
     of_hosts = tnt_comm.GradientReducer(plan)
-    tensors = Tensors(gpu, gpu.make_stream(), arrays)
+    tensors = Tensors(gpu, arrays)
     for i, array in enumerate(arrays):
         of_hosts.start(i, array, case.scale)
     wanted = [np.array(of_hosts.finish(i)) for i in range(len(arrays))]
@@ -100,10 +99,10 @@ def compare(gpu: Gpu, case: Case, options: Options, sums: str) -> Difference:
     return found
 
 
-def answer(options: Options, sums: str) -> dict[str, Any]:
+def answer(options: Options) -> dict[str, Any]:
     """The differences of all cases, on this rank."""
     gpu = Gpu()
-    found = {case: compare(gpu, case, options, sums) for case in cases()}
+    found = {case: compare(gpu, case, options) for case in cases()}
     wrong = [each.first for each in found.values() if each.num_wrong]
     return {
         "cases": len(found),
@@ -113,12 +112,5 @@ def answer(options: Options, sums: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    arguments = read_arguments()
-    (sums,) = arguments.others
-    tnt_comm.init()
-    write_result(arguments.folder, tnt_comm.get_rank(), answer(arguments.options, sums))
-
-
 if __name__ == "__main__":
-    main()
+    write_answer_of_rank(answer)

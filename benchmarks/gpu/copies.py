@@ -11,7 +11,7 @@ from typing import Any
 
 from benchmarks.gpu.driver import Gpu, Stream
 from benchmarks.gpu.host_memory import HostMemory, of_driver, private, registered, shared
-from benchmarks.gpu.results import Options, read_arguments, write_result
+from benchmarks.gpu.results import Options, write_answer
 
 DOWN, UP = "device to host", "host to device"
 Times = dict[str, dict[str, dict[str, list[float]]]]  # by memory, direction and quantity
@@ -99,10 +99,5 @@ def answer(options: Options) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    arguments = read_arguments()
-    write_result(arguments.folder, 0, answer(arguments.options))
-
-
 if __name__ == "__main__":
-    main()
+    write_answer(answer)

@@ -1,6 +1,6 @@
 """What becomes of the other ranks if one is killed within a sum of tensors on the GPU?
 
-Run by the launcher as `-m benchmarks.gpu.kill FOLDER OPTIONS SUMS MOMENT`, all ranks on one GPU.
+Run by the launcher as `-m benchmarks.gpu.kill FOLDER OPTIONS MOMENT`, all ranks on one GPU.
 The last rank kills itself in the second step: when it has started half of the bucket's tensors
 (`half`), at once after all of them (`all`), while the GPU packs, copies or sums, or a little later
 (`later`). The others sum until they get an error, and write what it says.
@@ -17,7 +17,7 @@ import numpy as np
 
 import tnt_comm
 from benchmarks.gpu.driver import Gpu
-from benchmarks.gpu.rank import Tensors, plan_of, require_sums
+from benchmarks.gpu.rank import Tensors, plan_of, reducer_on_gpu
 from benchmarks.gpu.results import Options, read_arguments, write_result
 
 LATER_S = 0.002
@@ -63,15 +63,14 @@ def survive(reducer: tnt_comm.GradientReducer, tensors: Tensors, folder: Path) -
         raise
 
 
-def run(folder: Path, options: Options, sums: str, moment: str) -> None:
+def run(folder: Path, options: Options, moment: str) -> None:
     """One step of all ranks; the next is the last of one of them."""
     gpu = Gpu()
     size = options.kill_bytes // NUM_TENSORS // np.dtype(np.float32).itemsize
     arrays = [np.full(size, i, np.float32) for i in range(NUM_TENSORS)]
     plan = plan_of("float32", [size] * NUM_TENSORS, threshold_bytes=2 * options.kill_bytes)
-    reducer = tnt_comm.GradientReducer(plan, gpu=0)
-    require_sums(reducer, sums)
-    tensors = Tensors(gpu, gpu.make_stream(), arrays)
+    reducer = reducer_on_gpu(plan)
+    tensors = Tensors(gpu, arrays)
     step(reducer, tensors)
     if tnt_comm.get_rank() == tnt_comm.get_size() - 1:
         # Before its last step, since it has no time behind it. All ranks have one clock.
@@ -82,9 +81,9 @@ def run(folder: Path, options: Options, sums: str, moment: str) -> None:
 
 def main() -> None:
     arguments = read_arguments()
-    sums, moment = arguments.others
+    (moment,) = arguments.others
     tnt_comm.init()
-    run(arguments.folder, arguments.options, sums, moment)
+    run(arguments.folder, arguments.options, moment)
 
 
 if __name__ == "__main__":

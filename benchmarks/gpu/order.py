@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from benchmarks.gpu.driver import Gpu, Stream
-from benchmarks.gpu.results import Options, read_arguments, write_result
+from benchmarks.gpu.results import Options, write_answer
 from benchmarks.spread import quartiles, rounded
 
 OLD, NEW = 0, 7
@@ -149,10 +149,5 @@ def answer(options: Options) -> dict[str, object]:
     }
 
 
-def main() -> None:
-    arguments = read_arguments()
-    write_result(arguments.folder, 0, answer(arguments.options))
-
-
 if __name__ == "__main__":
-    main()
+    write_answer(answer)

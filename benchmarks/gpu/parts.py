@@ -132,9 +132,7 @@ def copies_findings(_: Program, ended: Ended) -> list[Finding]:
 
 def bits_programs(options: Options) -> list[Program]:
     return [
-        Program("bits", (sums,), number, sums, limit_s=40)
-        for number in options.ranks
-        for sums in ENGINES
+        Program("bits", number, sums, limit_s=40) for number in options.ranks for sums in ENGINES
     ]
 
 
@@ -160,9 +158,7 @@ def bits_findings(program: Program, ended: Ended) -> list[Finding]:
 
 def sums_programs(options: Options) -> list[Program]:
     chosen = sorted({min(options.ranks), max(options.ranks)})
-    return [
-        Program("sums", (sums,), number, sums, limit_s=40) for number in chosen for sums in ENGINES
-    ]
+    return [Program("sums", number, sums, limit_s=40) for number in chosen for sums in ENGINES]
 
 
 def sums_rows(program: Program, ended: Ended) -> list[Row]:
@@ -209,9 +205,9 @@ def kill_programs(options: Options) -> list[Program]:
     return [
         Program(
             "kill",
-            (sums, moment),
             KILLED_RANKS,
             sums,
+            (moment,),
             status=KILLED_STATUS,
             answering=(VICTIM,),
         )
@@ -224,13 +220,13 @@ def kill_rows(program: Program, ended: Ended) -> list[Row]:
     """One row: when the last of the others got its error, and when all had ended. Pure."""
     killed_s = ended.results[VICTIM]["at_s"]
     errors = [each["at_s"] - killed_s for rank, each in ended.results.items() if rank != VICTIM]
-    row = {**_of_job(program), "moment": program.others[1], "job_s": [round(ended.seconds, 2)] * 3}
+    row = {**_of_job(program), "moment": program.others[0], "job_s": [round(ended.seconds, 2)] * 3}
     return [{**row, "noticed_s": [round(max(errors), 3)] * 3} if errors else row]
 
 
 def kill_findings(program: Program, ended: Ended) -> list[Finding]:
     """Whether each of the others, and the launcher, name the rank that was killed. Pure."""
-    words = f"{_job_in_words(program)}, killed {program.others[1]}: the others name the rank"
+    words = f"{_job_in_words(program)}, killed {program.others[0]}: the others name the rank"
     complaints = list(_complaints(ended))
     return [Finding(not complaints, "; but ".join([words, *complaints]))]
 

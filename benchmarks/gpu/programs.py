@@ -25,9 +25,9 @@ class Program:
     """What is started: a module of this folder, by itself or by the launcher."""
 
     module: str
-    others: tuple[str, ...] = ()  # arguments behind the folder and the options
     num_ranks: int | None = None  # None: one process without a launcher
     sums: str = "auto"  # TNT_GPU_SUMS
+    others: tuple[str, ...] = ()  # arguments behind the folder and the options
     limit_s: float = 30.0
     status: int = 0  # with which it ends if it has come to its results
     answering: tuple[int, ...] | None = None  # ranks without which there are none; None: all

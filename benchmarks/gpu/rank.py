@@ -1,16 +1,20 @@
-"""What the programs of ranks share: a reducer for tensors on the GPU, and how it is used."""
+"""What the programs of ranks share: a reducer for tensors on the GPU, and how it is used.
+
+`TNT_GPU_SUMS` says what sums these tensors.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 import tnt_comm
-from benchmarks.gpu.driver import Gpu, Stream
-
-Array = npt.NDArray[np.generic]
+from benchmarks.gpu.driver import Gpu
+from benchmarks.gpu.results import Options, write_answer
+from benchmarks.gpu.special_values import Array
 
 
 class Tensors:
@@ -20,16 +24,16 @@ class Tensors:
     so not all of them begin where a GPU can load several elements at once.
     """
 
-    def __init__(self, gpu: Gpu, stream: Stream, arrays: Sequence[Array]) -> None:
-        self.stream = stream
+    def __init__(self, gpu: Gpu, arrays: Sequence[Array]) -> None:
+        self.stream = gpu.make_stream()
         self._num_bytes = [array.nbytes for array in arrays]
         begins = np.cumsum([0, *self._num_bytes[:-1]])
         inputs, sums = (gpu.allocate(sum(self._num_bytes)) for _ in range(2))
         self._inputs = [inputs + int(begin) for begin in begins]
         self._sums = [sums + int(begin) for begin in begins]
         for address, array in zip(self._inputs, arrays, strict=True):
-            stream.copy_from_host(address, array.ctypes.data, array.nbytes)
-        stream.wait()
+            self.stream.copy_from_host(address, array.ctypes.data, array.nbytes)
+        self.stream.wait()
 
     def start(self, reducer: tnt_comm.GradientReducer, i: int, scale: float, stream: int) -> None:
         """Start the sum of one of them."""
@@ -55,8 +59,17 @@ def plan_of(
     return tnt_comm.FusionPlan(specs, threshold_bytes, wire_dtype)
 
 
-def require_sums(reducer: tnt_comm.GradientReducer, wanted: str) -> None:
-    """Make sure that the GPU is used as it was asked for."""
+def reducer_on_gpu(plan: tnt_comm.FusionPlan) -> tnt_comm.GradientReducer:
+    """A reducer that uses the GPU as it is asked for."""
+    reducer = tnt_comm.GradientReducer(plan, gpu=0)
     found, why = reducer.gpu_sums
+    wanted = os.environ["TNT_GPU_SUMS"]
     if found != wanted:
         raise RuntimeError(f"sums by {wanted} were asked for, and are by {found}: {why}")
+    return reducer
+
+
+def write_answer_of_rank(answer: Callable[[Options], dict[str, Any]]) -> None:
+    """Find and write what this rank is asked."""
+    tnt_comm.init()
+    write_answer(answer, tnt_comm.get_rank())

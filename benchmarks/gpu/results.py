@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -66,6 +66,12 @@ def write_result(folder: Path, rank: int, result: dict[str, Any]) -> None:
     part = file.with_suffix(".part")
     part.write_text(json.dumps(result), encoding="utf-8")
     part.replace(file)
+
+
+def write_answer(answer: Callable[[Options], dict[str, Any]], rank: int = 0) -> None:
+    """Find and write what this process is asked, with the sizes that it is called with."""
+    arguments = read_arguments()
+    write_result(arguments.folder, rank, answer(arguments.options))
 
 
 def read_results(folder: Path) -> dict[int, dict[str, Any]]:

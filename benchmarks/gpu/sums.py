@@ -1,6 +1,6 @@
 """How long does the sum of a model's gradients take, if they are on the GPU?
 
-Run by the launcher as `-m benchmarks.gpu.sums FOLDER OPTIONS SUMS`, all ranks on one GPU. In each
+Run by the launcher as `-m benchmarks.gpu.sums FOLDER OPTIONS`, all ranks on one GPU. In each
 round all ranks copy as many bytes from the GPU to registered memory, then back; sum arrays of the
 host; and sum tensors of the GPU.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,11 @@ import numpy as np
 import tnt_comm
 from benchmarks.allreduce.gradient_sets import resnet50
 from benchmarks.allreduce.values import check, fill
+from benchmarks.gpu.copies import DOWN, UP, Link, time_copy
 from benchmarks.gpu.driver import Gpu
 from benchmarks.gpu.host_memory import registered, shared
-from benchmarks.gpu.rank import Tensors, plan_of, require_sums
-from benchmarks.gpu.results import PAGE, Options, read_arguments, write_result
+from benchmarks.gpu.rank import Tensors, plan_of, reducer_on_gpu, write_answer_of_rank
+from benchmarks.gpu.results import PAGE, Options
 
 MODELS: dict[str, Callable[[], list[int]]] = {
     "resnet50": resnet50,
@@ -27,24 +29,7 @@ MODELS: dict[str, Callable[[], list[int]]] = {
 }
 THRESHOLD_BYTES = 32 * 1024  # TNT_FUSION_THRESHOLD_KB by default
 
-
-class Copies:
-    """As many bytes as all gradients, to and from registered memory."""
-
-    def __init__(self, gpu: Gpu, num_bytes: int) -> None:
-        self._num_bytes = (num_bytes + PAGE - 1) // PAGE * PAGE
-        self._device = gpu.allocate(self._num_bytes)
-        self._memory, _ = registered(shared(self._num_bytes), gpu)
-        self._stream = gpu.make_stream()
-        self._stream.fill(self._device, 1, self._num_bytes)
-
-    def down(self) -> None:
-        self._stream.copy_to_host(self._memory.address, self._device, self._num_bytes)
-        self._stream.wait()
-
-    def up(self) -> None:
-        self._stream.copy_from_host(self._device, self._memory.address, self._num_bytes)
-        self._stream.wait()
+Works = dict[str, Callable[[], object]]
 
 
 class SumsOfHost:
@@ -67,12 +52,11 @@ class SumsOfHost:
 class SumsOfGpu:
     """The same on the GPU."""
 
-    def __init__(self, gpu: Gpu, inputs: Sequence[np.ndarray], sums: str) -> None:
+    def __init__(self, gpu: Gpu, inputs: Sequence[np.ndarray]) -> None:
         self._count = len(inputs)
         plan = plan_of("float32", [len(array) for array in inputs], THRESHOLD_BYTES)
-        self._reducer = tnt_comm.GradientReducer(plan, gpu=0)
-        require_sums(self._reducer, sums)
-        self._tensors = Tensors(gpu, gpu.make_stream(), inputs)
+        self._reducer = reducer_on_gpu(plan)
+        self._tensors = Tensors(gpu, inputs)
 
     def step(self) -> None:
         """In the same order, until the GPU has all sums."""
@@ -88,7 +72,7 @@ class SumsOfGpu:
         return [self._tensors.read(i, "float32") for i in range(self._count)]
 
 
-def time_all(works: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+def time_all(works: Works, rounds: int) -> dict[str, list[float]]:
     """Milliseconds of this rank for each, in turn; the first round does not count."""
     times: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds + 1):
@@ -101,31 +85,26 @@ def time_all(works: dict[str, Callable[[], None]], rounds: int) -> dict[str, lis
     return times
 
 
-def answer(options: Options, sums: str) -> dict[str, Any]:
+def answer(options: Options) -> dict[str, Any]:
     """Times of this rank, after a check of all sums."""
     gpu, sizes = Gpu(), MODELS[options.model]()
     num_bytes = 4 * sum(sizes)
-    copies, of_host = Copies(gpu, num_bytes), SumsOfHost(sizes)
-    of_gpu = SumsOfGpu(gpu, of_host.inputs, sums)
+    link = Link(gpu, (num_bytes + PAGE - 1) // PAGE * PAGE)
+    memory, _ = registered(shared(link.num_bytes), gpu)
+    of_host = SumsOfHost(sizes)
+    of_gpu = SumsOfGpu(gpu, of_host.inputs)
     of_host.step()
     of_gpu.step()
     check(of_host.sums, tnt_comm.get_size())
     check(of_gpu.read(), tnt_comm.get_size())
-    works = {
-        "d2h_ms": copies.down,
-        "h2d_ms": copies.up,
+    works: Works = {
+        "d2h_ms": partial(time_copy, link, DOWN, memory),
+        "h2d_ms": partial(time_copy, link, UP, memory),
         "host_ms": of_host.step,
         "step_ms": of_gpu.step,
     }
     return {"tensors": len(sizes), "bytes": num_bytes, "times": time_all(works, options.rounds)}
 
 
-def main() -> None:
-    arguments = read_arguments()
-    (sums,) = arguments.others
-    tnt_comm.init()
-    write_result(arguments.folder, tnt_comm.get_rank(), answer(arguments.options, sums))
-
-
 if __name__ == "__main__":
-    main()
+    write_answer_of_rank(answer)

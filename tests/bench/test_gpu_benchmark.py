@@ -147,7 +147,7 @@ def test_zeros_and_nans_differ_if_their_bits_do():
 def test_one_wrong_bit_of_one_rank_is_missed():
     right = {"cases": 1, "elements": 10, "num_wrong": 0, "first": ""}
     wrong = {**right, "num_wrong": 1, "first": "element 3"}
-    program = Program("bits", ("ipc",), 2, "ipc")
+    program = Program("bits", 2, "ipc")
     assert verdicts("bits", program, ended(right, right)) == [True]
     assert verdicts("bits", program, ended(right, wrong)) == [False]
 
@@ -162,7 +162,7 @@ def summed(**times):
 def test_the_slowest_rank_of_a_round_counts():
     fast = summed(d2h_ms=[1.0], h2d_ms=[1.0], host_ms=[2.0], step_ms=[3.0])
     slow = summed(d2h_ms=[1.0], h2d_ms=[1.0], host_ms=[1.0], step_ms=[8.0])
-    (row,) = OF["sums"].rows(Program("sums", ("host",), 2, "host"), ended(fast, slow))
+    (row,) = OF["sums"].rows(Program("sums", 2, "host"), ended(fast, slow))
     assert row["step_ms"] == [8.0] * 3
     assert row["vs_copies"] == [0.25] * 3
     assert row["vs_host"] == [0.25] * 3
@@ -179,7 +179,7 @@ def killed(**of_rank_1):
 
 
 def test_every_rank_must_name_the_one_that_was_killed():
-    program = Program("kill", ("ipc", "half"), 3, "ipc")
+    program = Program("kill", 3, "ipc", ("half",))
     assert verdicts("kill", program, killed()) == [True]
     assert verdicts("kill", program, killed(cause_rank=0)) == [False]
     assert verdicts("kill", program, killed(kind="CommTimeoutError")) == [False]
@@ -188,7 +188,7 @@ def test_every_rank_must_name_the_one_that_was_killed():
 
 
 def test_a_rank_without_an_error_is_missed():
-    program = Program("kill", ("ipc", "half"), 3, "ipc")
+    program = Program("kill", 3, "ipc", ("half",))
     silent = killed()
     del silent.results[1]
     (finding,) = OF["kill"].findings(program, silent)
@@ -200,7 +200,7 @@ def test_a_rank_without_an_error_is_missed():
 
 
 def test_all_ranks_get_the_first_gpu_that_is_seen():
-    program = Program("bits", ("ipc",), 3, "ipc")
+    program = Program("bits", 3, "ipc")
     assert variables_of(program, {})["CUDA_VISIBLE_DEVICES"] == "0,0,0"
     seen = variables_of(program, {"CUDA_VISIBLE_DEVICES": "2,1"})
     assert seen["CUDA_VISIBLE_DEVICES"] == "2,2,2"
@@ -211,17 +211,17 @@ def test_all_ranks_get_the_first_gpu_that_is_seen():
 def test_a_program_without_an_answer_is_told_and_stops_nothing(capsys, tmp_path):
     report = Report(A_GPU, {"benchmark": "gpu"}, tmp_path / "rows.jsonl")
     hung = Ended(None, "a\nlast words\n", {}, 1.0)
-    report.add(OF["bits"], Program("bits", ("ipc",), 2, "ipc", limit_s=7), hung)
+    report.add(OF["bits"], Program("bits", 2, "ipc", limit_s=7), hung)
     report.add(OF["order"], Program("order"), seen(0, 0, 7))
     printed = capsys.readouterr().out
-    assert "FAILED: bits, 2 ranks, ('ipc',): not done within 7 s\n  a\n  last words\n" in printed
+    assert "FAILED: bits, 2 ranks, ipc: not done within 7 s\n  a\n  last words\n" in printed
     assert len(report.missed) == 2
     rows = list(map(json.loads, (tmp_path / "rows.jsonl").read_text().splitlines()))
     assert [row.get("part") for row in rows] == [None, "order", "order"]
 
 
 def test_an_answer_needs_all_ranks_and_the_right_end():
-    bits = Program("bits", ("ipc",), 2, "ipc")
+    bits = Program("bits", 2, "ipc")
     assert bits.has_answered(ended({}, {}))
     assert not bits.has_answered(ended({}))
     assert not bits.has_answered(ended({}, {}, status=1))
