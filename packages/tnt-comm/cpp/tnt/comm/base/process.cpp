@@ -54,6 +54,10 @@ std::string build_name() {
   return std::string("tnt-comm ") + version() + ", " + (is_little ? "little" : "big") + "-endian";
 }
 
+std::size_t page_bytes() {
+  return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <future>
 #include <memory>
@@ -36,6 +37,9 @@ std::string build_name();
 
 /// Name of this host.
 std::string host_name();
+
+/// Bytes of a page of memory.
+std::size_t page_bytes();
 
 /// Starts a thread of this library. Signals belong to the program's own threads
 /// (Python handles them in its main thread), so it has all of them blocked.

@@ -1,9 +1,8 @@
 // Memory of GPUs, and that of the host which they know.
 
-#include <unistd.h>
-
 #include <utility>
 
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/device/context.hpp"
 #include "tnt/comm/device/device.hpp"
 
@@ -51,7 +50,7 @@ PeerBuffer::~PeerBuffer() {
 
 PinnedMemory::PinnedMemory(std::shared_ptr<Device> device, void* begin, std::size_t num_bytes)
     : device_(std::move(device)) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_bytes();
   const auto address = reinterpret_cast<std::uintptr_t>(begin);
   const std::uintptr_t first = address / page * page;
   const std::uintptr_t end = (address + num_bytes + page - 1) / page * page;

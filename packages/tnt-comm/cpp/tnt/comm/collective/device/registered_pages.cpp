@@ -1,17 +1,29 @@
 #include "tnt/comm/collective/device/registered_pages.hpp"
 
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
 
+#include "tnt/comm/base/process.hpp"
+
 namespace tnt::comm {
+
+RegisteredPages::Range::Range(const std::shared_ptr<Device>& device, void* begin,
+                              std::size_t num_bytes)
+    : begin_(begin), num_bytes_(num_bytes), pinned_(device, begin, num_bytes) {
+  ::madvise(begin_, num_bytes_, MADV_DONTFORK);
+}
+
+RegisteredPages::Range::~Range() {
+  ::madvise(begin_, num_bytes_, MADV_DOFORK);
+}
 
 RegisteredPages::RegisteredPages(const std::shared_ptr<Device>& device,
                                  std::vector<HostMemory> pieces)
     : pieces_(std::move(pieces)) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const std::uintptr_t page = page_bytes();
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> ranges;
   for (const HostMemory& piece : pieces_) {
     const auto begin = reinterpret_cast<std::uintptr_t>(piece.begin);
@@ -26,8 +38,7 @@ RegisteredPages::RegisteredPages(const std::shared_ptr<Device>& device,
     for (++i; i < ranges.size() && ranges[i].first < end; ++i) {
       end = std::max(end, ranges[i].second);
     }
-    registered_.push_back(
-        std::make_unique<PinnedMemory>(device, reinterpret_cast<void*>(begin), end - begin));
+    registered_.emplace_back(device, reinterpret_cast<void*>(begin), end - begin);
   }
 }
 

@@ -66,8 +66,8 @@ class RmaDevice {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Memory that others may write into once they know it: zeroed. 64-byte
-  /// aligned. With it come num_notifications() notification slots of 32 bits.
+  /// Memory that others may write into once they know it: zeroed, 64-byte
+  /// aligned, alone in its pages. With it come num_notifications() notification slots of 32 bits.
   virtual std::byte* allocate(SegmentId segment, std::size_t num_bytes) = 0;
   virtual void release(SegmentId segment) = 0;
 

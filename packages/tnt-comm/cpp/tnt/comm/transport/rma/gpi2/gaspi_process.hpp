@@ -74,7 +74,9 @@ class GaspiProcess final : public RmaDevice {
 
   std::byte* allocate(SegmentId segment, std::size_t num_bytes) override {
     constexpr int kZeroedMemory = 1;  // allocation policy
-    const int status = functions_.segment_alloc(segment, num_bytes, kZeroedMemory);
+    // It begins at a page; so nothing else is in its last one.
+    const int status =
+        functions_.segment_alloc(segment, round_up(num_bytes, page_bytes()), kZeroedMemory);
     if (status != kSuccess) {
       throw Error(ErrorKind::comm, "rank ", rank_, ": gaspi_segment_alloc returned ", status,
                   " for ", num_bytes, " bytes", why_no_memory(status), ".");

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tnt/comm/base/process.hpp"
 #include "tnt/comm/transport/rma/rma_device.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_api.hpp"
 #include "tnt/comm/transport/rma/ucx/ucx_library.hpp"
@@ -99,16 +100,14 @@ class RemoteKeys {
   std::vector<ucx::RemoteKey> replaced_;  // keys that a handler should not destroy
 };
 
-/// Memory of this rank that others write into, zeroed and 64-byte aligned, and its notification
-/// slots.
+/// Memory of this rank that others write into, zeroed whole pages, and its notification slots.
 struct UcxSegment {
   static constexpr std::size_t kNumNotifications = std::size_t{1} << 17;
-  static constexpr std::size_t kAlignment = 64;
 
   /// std::bad_alloc.
   explicit UcxSegment(std::size_t wanted)
-      : num_bytes(round_up(wanted, kAlignment)),
-        data(static_cast<std::byte*>(std::aligned_alloc(kAlignment, num_bytes))),
+      : num_bytes(round_up(wanted, page_bytes())),
+        data(static_cast<std::byte*>(std::aligned_alloc(page_bytes(), num_bytes))),
         notifications(static_cast<std::atomic<std::uint32_t>*>(
             std::calloc(kNumNotifications, sizeof(std::atomic<std::uint32_t>)))) {
     if (data == nullptr || notifications == nullptr) {
