@@ -68,7 +68,8 @@ def end_on_sigterm() -> None:
 def outer_environment() -> dict[str, str]:
     """For programs of this tree: our variables, without the place in a job around this process."""
     kept = {name: text for name, text in os.environ.items() if name not in PLACE_OF_A_RANK}
-    return {**kept, "PYTHONPATH": str(ROOT)}
+    paths = [str(ROOT), *filter(None, [kept.get("PYTHONPATH")])]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def run_job(

@@ -67,7 +67,8 @@ def find_driver() -> Driver:
     except subprocess.TimeoutExpired:
         sys.exit(f"This benchmark needs a GPU. The driver does not answer within {LOOK_S} s.")
     if finished.returncode:
-        sys.exit(f"This benchmark needs a GPU. {last_lines(finished.stderr, 1)[0]}")
+        how = f"The look at the driver ended with exit code {finished.returncode}."
+        sys.exit(f"This benchmark needs a GPU. {(last_lines(finished.stderr, 1) or [how])[0]}")
     found = json.loads(finished.stdout)
     return Driver(found["name"], found["driver"])
 

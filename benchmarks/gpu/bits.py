@@ -102,6 +102,9 @@ def compare(gpu: Gpu, case: Case, options: Options) -> Difference:
 def answer(options: Options) -> dict[str, Any]:
     """The differences of all cases, on this rank."""
     gpu = Gpu()
+    # The library then keeps its kernels, which the driver compiles, from one case to the next.
+    if obstacle := tnt_comm.gpu_obstacle(0):
+        raise RuntimeError(obstacle)
     found = {case: compare(gpu, case, options) for case in cases()}
     wrong = [each.first for each in found.values() if each.num_wrong]
     return {

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import tnt_comm
-from benchmarks.gpu.driver import Gpu
+from benchmarks.gpu.driver import DriverError, Gpu
 from benchmarks.gpu.rank import Tensors, plan_of, reducer_on_gpu
 from benchmarks.gpu.results import Options, read_arguments, write_result
 
@@ -52,11 +52,11 @@ def survive(reducer: tnt_comm.GradientReducer, tensors: Tensors, folder: Path) -
     try:
         for _ in range(MOST_STEPS):
             step(reducer, tensors)
-    except tnt_comm.CommError as error:
+    except (tnt_comm.CommError, DriverError) as error:
         result = {
             "at_s": time.monotonic(),
             "kind": type(error).__name__,
-            "cause_rank": error.cause_rank,
+            "cause_rank": getattr(error, "cause_rank", None),
             "error": str(error),
         }
         write_result(folder, tnt_comm.get_rank(), result)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -13,6 +14,9 @@ from benchmarks.records import Row
 from benchmarks.spread import quartiles, rounded
 
 ENGINES = ("ipc", "host")
+COPIED_MEMORY = ("private, registered", "shared, registered")
+"""What tnt-comm copies from and to: on one host, and with engines for several."""
+
 LEAST_RATIO = 0.9  # of the speed of the best pinned memory
 KILLED_RANKS, VICTIM = 3, 2
 KILLED_STATUS = 128 + 9
@@ -59,13 +63,15 @@ def order_findings(_: Program, ended: Ended) -> list[Finding]:
     if not result["seen"]:
         words = f"cuCtxRecordEvent needs a driver of CUDA 12.5; this one is {result['driver']}"
         return [Finding(False, words)]
-    return [_order_finding(work, seen, result["new"]) for work, seen in result["seen"].items()]
+    telling = {
+        work: seen for work, seen in result["seen"].items() if seen["control"] != result["new"]
+    }
+    if not telling:
+        return [Finding(False, "streams order themselves: nothing can be said of events")]
+    return [_order_finding(work, seen, result["new"]) for work, seen in telling.items()]
 
 
 def _order_finding(work: str, seen: dict[str, int], new: int) -> Finding:
-    if seen["control"] == new:
-        words = f"streams order themselves behind {work}: nothing can be said of events"
-        return Finding(False, words)
     wrong = [name for name in ("cuCtxRecordEvent", "cuCtxWaitEvent") if seen[name] != new]
     words = f"events of the whole context order its streams ({work})"
     return Finding(not wrong, f"{words}: not {', '.join(wrong)}" if wrong else words)
@@ -118,11 +124,11 @@ def copies_findings(_: Program, ended: Ended) -> list[Finding]:
     """Whether what tnt-comm registers is copied as fast as anything can be. Pure."""
     result = ended.results[0]
     findings = []
-    for direction in (DOWN, UP):
-        times = result["times"]["shared, registered"][direction]["copy_ms"]
+    for memory, direction in itertools.product(COPIED_MEMORY, (DOWN, UP)):
+        times = result["times"][memory][direction]["copy_ms"]
         ratio = limit_ms(result, direction) / quartiles(times)[1]
         least = f"at least {LEAST_RATIO:.0%} of the limit"
-        words = f"registered shared memory, {direction}: {least} ({ratio:.0%})"
+        words = f"{memory}, {direction}: {least} ({ratio:.0%})"
         findings.append(Finding(ratio >= LEAST_RATIO, words, is_of_time=True))
     return findings
 

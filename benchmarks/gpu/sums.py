@@ -19,7 +19,7 @@ from benchmarks.allreduce.gradient_sets import resnet50
 from benchmarks.allreduce.values import check, fill
 from benchmarks.gpu.copies import DOWN, UP, Link, time_copy
 from benchmarks.gpu.driver import Gpu
-from benchmarks.gpu.host_memory import registered, shared
+from benchmarks.gpu.host_memory import private, registered
 from benchmarks.gpu.rank import Tensors, plan_of, reducer_on_gpu, write_answer_of_rank
 from benchmarks.gpu.results import PAGE, Options
 
@@ -90,7 +90,7 @@ def answer(options: Options) -> dict[str, Any]:
     gpu, sizes = Gpu(), MODELS[options.model]()
     num_bytes = 4 * sum(sizes)
     link = Link(gpu, (num_bytes + PAGE - 1) // PAGE * PAGE)
-    memory, _ = registered(shared(link.num_bytes), gpu)
+    memory, _ = registered(private(link.num_bytes), gpu)  # as tnt-comm's on one host
     of_host = SumsOfHost(sizes)
     of_gpu = SumsOfGpu(gpu, of_host.inputs)
     of_host.step()
