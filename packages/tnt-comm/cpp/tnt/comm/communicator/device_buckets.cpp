@@ -77,15 +77,15 @@ IpcBuckets make_ipc_parts(Group& group, const std::vector<BucketSpec>& specs,
                           const std::shared_ptr<Device>& device, const IpcBucket::Host& host,
                           const std::vector<std::shared_ptr<HostBucket>>& exchanges) {
   IpcBuckets buckets;
+  const auto work = std::make_shared<DeviceWork>(device, group.engine().bell());
   for (std::size_t i = 0; i < specs.size(); ++i) {
     auto exchange = exchanges.empty()
                         ? nullptr
                         : std::make_unique<ChunkExchange>(device, specs[i].dtype,
                                                           chunk_of_host(group, specs[i]).size(),
                                                           host.memory->size(), exchanges[i]);
-    buckets.push_back(make_device_bucket<IpcBucket>(group.abort_state(), specs[i], device,
-                                                    group.engine().bell(), host, layouts[i],
-                                                    std::move(exchange)));
+    buckets.push_back(make_device_bucket<IpcBucket>(group.abort_state(), specs[i], work, host,
+                                                    layouts[i], std::move(exchange)));
   }
   return buckets;
 }
@@ -127,9 +127,10 @@ void make_staged(Group& group, SegmentSet& segments, const std::vector<BucketSpe
   if (!result.device) return;
   std::vector<std::shared_ptr<StagedBucket>> buckets;
   try {
+    const auto work = std::make_shared<DeviceWork>(result.device, group.engine().bell());
     for (std::size_t i = 0; i < specs.size(); ++i) {
-      buckets.push_back(make_device_bucket<StagedBucket>(
-          group.abort_state(), specs[i], result.device, group.engine().bell(), result.of_host[i]));
+      buckets.push_back(
+          make_device_bucket<StagedBucket>(group.abort_state(), specs[i], work, result.of_host[i]));
     }
   } catch (const Error& error) {
     log_warning(group.abort_state()->world_rank(), error.what(),
@@ -141,6 +142,14 @@ void make_staged(Group& group, SegmentSet& segments, const std::vector<BucketSpe
   register_memory(group, result.device, buckets);
   result.of_host.clear();
   result.of_device = {buckets.begin(), buckets.end()};
+}
+
+void make_solo(Group& group, const std::vector<BucketSpec>& specs, DeviceBuckets& result) {
+  const auto work = std::make_shared<DeviceWork>(result.device, group.engine().bell());
+  for (const BucketSpec& spec : specs) {
+    result.of_device.push_back(
+        make_device_bucket<SoloDeviceBucket>(group.abort_state(), spec, work));
+  }
 }
 
 // The GPUs of all members, and the obstacle to sums between them that needs no trying.
@@ -193,10 +202,10 @@ DeviceBuckets create_device_buckets(Group& group, SegmentSet& segments,
   if (group.size() == 1) {
     result.device = find_device();
     result.engine.reason = "there is one rank";
-    if (!result.device) result.of_host = create_buckets(group, segments, specs);
-    for (std::size_t i = 0; result.device && i < specs.size(); ++i) {
-      result.of_device.push_back(make_device_bucket<SoloDeviceBucket>(
-          group.abort_state(), specs[i], result.device, group.engine().bell()));
+    if (result.device) {
+      make_solo(group, specs, result);
+    } else {
+      result.of_host = create_buckets(group, segments, specs);
     }
     return result;
   }

@@ -37,12 +37,11 @@ class Place {
 }  // namespace
 
 DeviceBucket::DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-                           std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
+                           std::shared_ptr<DeviceWork> work)
     : BucketOperation(std::move(abort_state), spec.name),
-      device_(std::move(device)),
-      bell_(std::move(bell)),
+      work_(std::move(work)),
       num_bytes_(spec.num_bytes()) {
-  while (used_.size() < spec.num_tensors) used_.emplace_back(device_);
+  while (used_.size() < spec.num_tensors) used_.emplace_back(work_->device);
 }
 
 void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data,
@@ -51,7 +50,7 @@ void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePo
   DeviceEvent& used = used_[tensor.index];
   // It was handed out in another stream, perhaps.
   if (stream != nullptr) used.hold_up(stream);
-  Place place(device_, stream, stream_, used);
+  Place place(work_->device, stream, packing(), used);
   const DevicePointer to = this->data(step) + tensor.offset;
   if (tensor.narrow) {
     place.stream().pack_narrowed(to, data, tensor.count, *tensor.narrow, scale);
@@ -59,22 +58,22 @@ void DeviceBucket::pack(std::uint64_t step, const DeviceTensor& tensor, DevicePo
     place.stream().pack_scaled(to, data, tensor.count, tensor.dtype, scale);
   }
   place.end();
-  stream_.wait_for(used);
+  packing().wait_for(used);
 }
 
 void DeviceBucket::pack_from_host(std::uint64_t step, const DeviceTensor& tensor,
                                   std::vector<std::byte> packed) {
   if (packed.empty()) return;
-  stream_.wait_for(used_[tensor.index]);
+  packing().wait_for(used_[tensor.index]);
   const auto kept = std::make_shared<const std::vector<std::byte>>(std::move(packed));
-  stream_.copy_from_host(data(step) + tensor.offset, kept->data(), kept->size());
-  stream_.call([kept] {});  // some drivers copy later
+  packing().copy_from_host(data(step) + tensor.offset, kept->data(), kept->size());
+  packing().call([kept] {});  // some drivers copy later
 }
 
 void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, DevicePointer out,
                             ForeignStream stream) {
   if (tensor.count == 0) return;
-  Place place(device_, stream, stream_, used_[tensor.index]);
+  Place place(work_->device, stream, summing(), used_[tensor.index]);
   place.stream().wait_for(summed_);
   const DevicePointer from = data(step) + tensor.offset;
   if (tensor.narrow) {
@@ -88,7 +87,7 @@ void DeviceBucket::hand_out(std::uint64_t step, const DeviceTensor& tensor, Devi
 void DeviceBucket::hand_out_to_host(std::uint64_t step, const DeviceTensor& tensor,
                                     std::span<std::byte> out, const Deadline& deadline) {
   if (out.empty()) return;
-  DeviceStream own(device_);
+  DeviceStream own(work_->device);
   own.wait_for(summed_);
   own.synchronize(deadline);  // the copy holds the caller until it is made
   own.copy_to_host(out.data(), data(step) + tensor.offset, out.size());
@@ -96,14 +95,15 @@ void DeviceBucket::hand_out_to_host(std::uint64_t step, const DeviceTensor& tens
 }
 
 void DeviceBucket::announce(std::uint64_t step) {
+  packing().wait_for(summed_);  // of the last step, and with it for all that this step replaces
   follow_packing(step);
-  stream_.record(packed_);
-  wake_engine();
+  packing().record(packed_);
+  wake_engine(packing());
 }
 
 std::string DeviceBucket::own_part() const {
   if (awaits_this_rank()) return BucketOperation::own_part();
-  return text("this rank itself: its GPU, ", device_->name(), ", is still at work");
+  return text("this rank itself: its GPU, ", work_->device->name(), ", is still at work");
 }
 
 void end_bucket(const DeviceBucket* bucket) noexcept {

@@ -28,6 +28,18 @@ struct DeviceTensor {
   std::size_t num_bytes() const { return count * size_of(dtype); }
 };
 
+/// What the buckets of a reducer share on a GPU. A GPU serves few streams at once, eight by
+/// default; with one for each bucket, some would wait for others by chance.
+struct DeviceWork {
+  DeviceWork(std::shared_ptr<Device> its_device, std::shared_ptr<EngineBell> its_bell)
+      : device(std::move(its_device)), bell(std::move(its_bell)) {}
+
+  std::shared_ptr<Device> device;
+  std::shared_ptr<EngineBell> bell;
+  DeviceStream packing{device};  ///< waits for tensors, in the order in which they come
+  DeviceStream summing{device};  ///< what follows; nothing in it waits for a tensor
+};
+
 /// A bucket in the memory of a GPU, whichever way its allreduce takes.
 ///
 /// The host does not wait for the GPU here, unless copies go from and to memory that the driver
@@ -38,7 +50,7 @@ struct DeviceTensor {
 class DeviceBucket : public BucketOperation {
  public:
   DeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-               std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell);
+               std::shared_ptr<DeviceWork> work);
 
   /// Packs scale * data after what is in the stream, and nothing later in it before.
   void pack(std::uint64_t step, const DeviceTensor& tensor, DevicePointer data, double scale,
@@ -58,35 +70,36 @@ class DeviceBucket : public BucketOperation {
   /// Where the bucket of a step lies, before and after its allreduce.
   virtual DevicePointer data(std::uint64_t step) const = 0;
 
-  /// Part of post(), when all tensors of the bucket are in our stream.
+  /// Part of post(), when the stream of packing waits for all tensors of the bucket.
   void announce(std::uint64_t step) final;
-  /// What follows the last tensor in our stream before others can have the bucket.
+  /// What follows the last tensor in that stream before others can have the bucket.
   virtual void follow_packing(std::uint64_t /*step*/) {}
   bool is_packed() const { return packed_.is_complete(); }
 
-  /// The sum is there when what is in our stream now is done.
-  void mark_result() { stream_.record(summed_); }
-  /// Lets the engine look again when what is in our stream now is done.
-  void wake_engine() {
-    stream_.call([bell = bell_] { bell->ring(); });
+  /// The sum is there when what is in the stream now is done.
+  void mark_result(DeviceStream& stream) { stream.record(summed_); }
+  /// Lets the engine look again when what is in the stream now is done.
+  void wake_engine(DeviceStream& stream) {
+    stream.call([bell = work_->bell] { bell->ring(); });
   }
 
-  /// To be called by destructors, before memory goes that our stream copies from or to.
-  void drain() noexcept { static_cast<void>(stream_.drain()); }
+  /// To be called by destructors, before memory goes that our streams copy from or to.
+  void drain() noexcept {
+    static_cast<void>(packing().drain());
+    static_cast<void>(summing().drain());
+  }
 
-  DeviceStream& stream() { return stream_; }
-  const std::shared_ptr<Device>& device() const { return device_; }
+  DeviceStream& packing() { return work_->packing; }
+  DeviceStream& summing() { return work_->summing; }
   std::size_t num_bytes() const { return num_bytes_; }
 
   std::string own_part() const override;
 
  private:
-  std::shared_ptr<Device> device_;
-  std::shared_ptr<EngineBell> bell_;
+  std::shared_ptr<DeviceWork> work_;
   std::size_t num_bytes_;
-  DeviceStream stream_{device_};
-  DeviceEvent packed_{device_};
-  DeviceEvent summed_{device_};
+  DeviceEvent packed_{work_->device};
+  DeviceEvent summed_{work_->device};
   std::deque<DeviceEvent> used_;  // by tensor: what its place was used for last
 };
 
@@ -103,13 +116,12 @@ std::shared_ptr<Bucket> make_device_bucket(Arguments&&... arguments) {
 class SoloDeviceBucket final : public DeviceBucket {
  public:
   SoloDeviceBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-                   std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell)
-      : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
-        memory_(std::move(device), spec.num_bytes()) {}
+                   const std::shared_ptr<DeviceWork>& work)
+      : DeviceBucket(std::move(abort_state), spec, work), memory_(work->device, spec.num_bytes()) {}
 
  protected:
   DevicePointer data(std::uint64_t) const override { return memory_.data(); }
-  void follow_packing(std::uint64_t) override { mark_result(); }
+  void follow_packing(std::uint64_t) override { mark_result(packing()); }
   bool try_begin() override { return true; }
   Progress advance_step() override { return Progress::done; }
   std::vector<int> missing() const override { return {}; }

@@ -5,15 +5,15 @@
 namespace tnt::comm {
 
 IpcBucket::IpcBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-                     std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell, Host host,
-                     const Layout& layout, std::unique_ptr<ChunkExchange> exchange)
-    : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
+                     const std::shared_ptr<DeviceWork>& work, Host host, const Layout& layout,
+                     std::unique_ptr<ChunkExchange> exchange)
+    : DeviceBucket(std::move(abort_state), spec, work),
       dtype_(spec.dtype),
       count_(spec.count),
       host_(std::move(host)),
       layout_(layout),
       exchange_(std::move(exchange)),
-      chunk_is_there_(std::move(device)) {}
+      chunk_is_there_(work->device) {}
 
 void IpcBucket::fail(const Error& error) {
   if (exchange_) exchange_->fail(error);
@@ -45,7 +45,7 @@ Progress IpcBucket::advance_step() {
     case Phase::exchanging: {
       const Progress progress = exchange_->advance();
       if (progress != Progress::done) return progress;
-      exchange_->hand_out(stream(), own_chunk(), current());
+      exchange_->hand_out(summing(), own_chunk(), current());
       mark_chunk();
       phase_ = Phase::taking;
       return Progress::advanced;
@@ -70,17 +70,17 @@ void IpcBucket::sum_chunk() {
     sources.push_back(data_of(member, current()) + chunk.begin * size_of(dtype_));
   }
   if (exchange_) {
-    exchange_->pack(stream(), sources, host_.tree, current());
+    exchange_->pack(summing(), sources, host_.tree, current());
   } else if (chunk.size() > 0) {
     const DevicePointer target = own_chunk();
-    stream().sum({sources, {&target, 1}, dtype_, chunk.size()}, host_.tree);
+    summing().sum({sources, {&target, 1}, dtype_, chunk.size()}, host_.tree);
   }
   mark_chunk();
 }
 
 void IpcBucket::mark_chunk() {
-  stream().record(chunk_is_there_);
-  wake_engine();
+  summing().record(chunk_is_there_);
+  wake_engine(summing());
 }
 
 DevicePointer IpcBucket::own_chunk() const {
@@ -94,12 +94,12 @@ void IpcBucket::copy_chunks_of_others() {
     const Range chunk = chunk_of_member(member);
     const std::size_t begin = chunk.begin * size_of(dtype_);
     if (chunk.size() == 0) continue;
-    stream().copy(data_of(rank(), current()) + begin, data_of(member, current()) + begin,
-                  chunk.size() * size_of(dtype_));
+    summing().copy(data_of(rank(), current()) + begin, data_of(member, current()) + begin,
+                   chunk.size() * size_of(dtype_));
   }
-  mark_result();
+  mark_result(summing());
   host_.memory->count_queued();
-  stream().call([memory = host_.memory] { memory->say_copied(); });
+  summing().call([memory = host_.memory] { memory->say_copied(); });
 }
 
 std::vector<int> IpcBucket::missing() const {

@@ -52,8 +52,8 @@ class IpcBucket final : public DeviceBucket {
 
   /// `exchange`: with other hosts; null if there are none.
   IpcBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-            std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell, Host host,
-            const Layout& layout, std::unique_ptr<ChunkExchange> exchange);
+            const std::shared_ptr<DeviceWork>& work, Host host, const Layout& layout,
+            std::unique_ptr<ChunkExchange> exchange);
 
   ~IpcBucket() override { drain(); }
 

@@ -7,11 +7,11 @@
 namespace tnt::comm {
 
 StagedBucket::StagedBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-                           std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
+                           const std::shared_ptr<DeviceWork>& work,
                            std::shared_ptr<HostBucket> host)
-    : DeviceBucket(std::move(abort_state), spec, device, std::move(bell)),
+    : DeviceBucket(std::move(abort_state), spec, work),
       host_(std::move(host)),
-      memory_(std::move(device), spec.num_bytes()) {
+      memory_(work->device, spec.num_bytes()) {
   if (!host_->memory().owner) staging_ = std::make_shared<HeapSegment>(spec.num_bytes());
 }
 
@@ -21,7 +21,7 @@ HostMemory StagedBucket::copied_memory() const {
 
 void StagedBucket::follow_packing(std::uint64_t step) {
   std::byte* const to = staging_ ? staging_->local() : host_->input(step);
-  stream().copy_to_host(to, memory_.data(), num_bytes());
+  packing().copy_to_host(to, memory_.data(), num_bytes());
 }
 
 bool StagedBucket::try_begin() {
@@ -40,8 +40,8 @@ Progress StagedBucket::advance_step() {
     std::memcpy(staging_->local(), from, num_bytes());
     from = staging_->local();
   }
-  stream().copy_from_host(memory_.data(), from, num_bytes());
-  mark_result();
+  summing().copy_from_host(memory_.data(), from, num_bytes());
+  mark_result(summing());
   return Progress::done;
 }
 

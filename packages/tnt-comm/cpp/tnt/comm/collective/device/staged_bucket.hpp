@@ -21,8 +21,7 @@ namespace tnt::comm {
 class StagedBucket final : public DeviceBucket {
  public:
   StagedBucket(std::shared_ptr<AbortState> abort_state, const BucketSpec& spec,
-               std::shared_ptr<Device> device, std::shared_ptr<EngineBell> bell,
-               std::shared_ptr<HostBucket> host);
+               const std::shared_ptr<DeviceWork>& work, std::shared_ptr<HostBucket> host);
   ~StagedBucket() override { drain(); }
 
   /// What the driver copies from and to.
