@@ -36,7 +36,8 @@ def describe_devices() -> dict[str, Any]:
         `driver_version`, which is 13000 for CUDA 13.0; `devices`, a list of dictionaries with
         `name`, `pci`, `uuid` and `total_bytes`; `can_access_peer[i][j]`, whether GPU i reaches the
         memory of GPU j; `engine`, which is "ipc" if the GPUs of this host would sum, "host" if its
-        CPUs would, and "none" without a GPU; and `why` that, as a sentence.
+        CPUs would, and "none" without a GPU, or if `TNT_GPU_SUMS` asks for what cannot be had; and
+        `why` that, as a sentence.
 
     Raises:
         ValueError: A variable is malformed, such as `TNT_GPU_SUMS`.

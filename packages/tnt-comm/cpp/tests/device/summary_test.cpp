@@ -37,6 +37,14 @@ TEST(DeviceSummaries, NameTheGpusThatDoNot) {
   EXPECT_EQ(summary.why, "GPU 1 (0000:01:00.0) does not reach the memory of GPU 0 (0000:00:00.0).");
 }
 
+TEST(DeviceSummaries, TellWhatCannotBeHad) {
+  const DeviceSummary summary = summarize(report_of({{true, true}, {false, true}}), GpuSums::ipc);
+  EXPECT_EQ(summary.engine, "none");
+  EXPECT_EQ(summary.why,
+            "TNT_GPU_SUMS=ipc cannot be had: GPU 1 (0000:01:00.0) does not reach the memory of GPU"
+            " 0 (0000:00:00.0).");
+}
+
 TEST(DeviceSummaries, FollowTheUser) {
   const DeviceSummary summary = summarize(report_of({{true}}), GpuSums::host);
   EXPECT_EQ(summary.engine, "host");

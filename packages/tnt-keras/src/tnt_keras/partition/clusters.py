@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 import tensorflow as tf
 
 from tnt_keras.partition.across_ranks import AcrossRanks
-from tnt_keras.partition.operations import has_effect, is_handle
+from tnt_keras.partition.operations import calls_functions, has_effect, is_handle
 from tnt_keras.partition.reshard import Exchange, Request
 
 
@@ -147,7 +147,8 @@ def _kinds(
     kinds: dict[tf.Operation, Kind | None] = {}
     for op in reversed(operations):
         users = [user for tensor in op.outputs for user in tensor.consumers() if user in kinds]
-        if op in across_ranks.exchanges or op.name in across_ranks.alone:
+        is_alone = op.name in across_ranks.alone
+        if op in across_ranks.exchanges or is_alone or _is_text_for(users, op, kinds):
             kinds[op] = Kind.OUTSIDE
         elif op not in replicated:
             gives = _rounds(op) and not kept.isdisjoint(users)
@@ -159,6 +160,14 @@ def _kinds(
         else:
             kinds[op] = Kind.REPLICATED if op in kept else Kind.LOCAL
     return kinds
+
+
+def _is_text_for(
+    users: Sequence[tf.Operation], op: tf.Operation, kinds: Mapping[tf.Operation, Kind | None]
+) -> bool:
+    """Return whether an operation makes text for what is outside alone, as for `tf.print`."""
+    is_text = any(tensor.dtype == tf.string for tensor in op.outputs)
+    return is_text and all(kinds[user] == Kind.OUTSIDE for user in users)
 
 
 def _replicated(operations: Iterable[tf.Operation], across_ranks: AcrossRanks) -> set[tf.Operation]:
@@ -192,9 +201,13 @@ def _kept(
 
 
 def _rounds(op: tf.Operation) -> bool:
-    """Return whether an operation has to do with numbers that are rounded."""
+    """Return whether an operation has to do with numbers that are rounded.
+
+    A loop or branch may do so by the variables that it is given.
+    """
     dtypes = [tensor.dtype for tensor in (*op.inputs, *op.outputs)]
-    return any(dtype.is_floating or dtype.is_complex for dtype in dtypes)
+    has_numbers = any(dtype.is_floating or dtype.is_complex for dtype in dtypes)
+    return has_numbers or (any(map(is_handle, dtypes)) and calls_functions(op.type))
 
 
 def _places(

@@ -264,6 +264,50 @@ def functions_that_assign(graph: tf.Graph) -> list[list[tuple[str, list[str]]]]:
     return [each for each in found if any(op == "AssignVariableOp" for op, _ in each)]
 
 
+def test_what_a_loop_adds_to_a_variable_shares_no_cluster_with_rows() -> None:
+    w, average = tf.Variable(rows(3, 4)), tf.Variable(rows(3, 4))
+
+    def step(x: tf.Tensor) -> tf.Tensor:
+        for _ in tf.range(2):
+            average.assign(0.9 * average + 0.1 * w)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.tanh(x @ w))
+        w.assign_sub(tape.gradient(loss, w))
+        return loss
+
+    converted = tf.autograph.to_graph(step)
+    built = assert_compiled(converted, [w, average])
+    bodies = [
+        {node.op for node in function.node_def}
+        for function in built.function.graph.as_graph_def().library.function
+        if "cluster" in function.signature.name
+    ]
+    assert [types for types in bodies if {"Tanh", "While"} <= types] == []
+    assert [types for types in bodies if "While" in types] != []
+
+
+def test_text_that_only_one_process_prints_is_made_outside() -> None:
+    def step(x: tf.Tensor) -> tf.Tensor:
+        total = tf.reduce_sum(tf.sin(x))
+        tf.print("the total is", total, output_stream="file:///dev/null")
+        return total
+
+    traced = trace(step, [tf.TensorSpec([None, 3], tf.float32)], compiles=True)
+    for process in (0, 1):
+        built = build(
+            traced,
+            [Input((NUM_ROWS, 3), Sharded(0))],
+            Replicas(process, 1, 2),
+            NUM_ROWS,
+            lambda tensors: OneProcess(),
+            compiles=True,
+        )
+        types = {op.type for op in built.function.graph.get_operations()}
+        assert "StringFormat" in types
+        part = rows(NUM_ROWS, 3)[process::2]
+        np.testing.assert_allclose(built(tf.constant(part)), np.sin(part).sum(), rtol=1e-5)
+
+
 def test_random_numbers_are_those_that_xla_draws_for_the_whole_batch() -> None:
     seed = tf.Variable([1, 2], dtype=tf.int32)
 

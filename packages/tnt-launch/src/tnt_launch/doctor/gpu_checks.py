@@ -14,7 +14,6 @@ SUMS = "GPU sums"
 _ENGINES = {
     "ipc": "on the GPUs, which read each other's memory",
     "host": "in the memory of the host, to and from which they are copied",
-    "none": "no engine",
 }
 
 
@@ -91,6 +90,9 @@ def check_devices(devices: Mapping[str, Any], num_gpus: int) -> Iterator[Finding
     if len(devices["devices"]) > 1:
         yield _check_peers(devices["can_access_peer"])
     version = devices["driver_version"]
+    if devices["engine"] == "none":
+        yield Finding("problem", SUMS, devices["why"], "Set TNT_GPU_SUMS to auto, or to host.")
+        return
     text = f"{_ENGINES[devices['engine']]} ({devices['engine']}, driver for CUDA "
     text += f"{version // 1000}.{version % 1000 // 10}): {devices['why']}"
     yield Finding("ok" if devices["engine"] == "ipc" else "note", SUMS, text)

@@ -241,7 +241,6 @@ def test_gpus_that_do_not_reach_each_other_are_named(size, apart, status, text):
             "in the memory of the host, to and from which they are copied (host, driver for CUDA "
             "13.0)",
         ),
-        ("none", 11040, "note", "no engine (none, driver for CUDA 11.4)"),
     ],
 )
 def test_the_engine_that_sums_gradients_of_gpus_is_told_with_the_reason(
@@ -249,6 +248,12 @@ def test_the_engine_that_sums_gradients_of_gpus_is_told_with_the_reason(
 ):
     facts = devices(1, engine=engine, driver_version=version, why="So it is.")
     assert lines_of(facts) == [(status, "GPU sums", f"{text}: So it is.")]
+
+
+def test_an_engine_that_cannot_be_had_is_a_problem():
+    (found,) = check_devices(devices(1, engine="none", why="That cannot be had."), 1)
+    assert (found.status, found.text) == ("problem", "That cannot be had.")
+    assert found.remedy == "Set TNT_GPU_SUMS to auto, or to host."
 
 
 def test_without_gpus_there_is_nothing_to_say_of_their_sums():

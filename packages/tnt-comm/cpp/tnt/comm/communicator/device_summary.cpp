@@ -23,7 +23,10 @@ std::optional<std::string> gap_of(const DeviceReport& report) {
 DeviceSummary summarize(const DeviceReport& report, GpuSums asked) {
   if (!report.reason.empty()) return {report, "none", report.reason};
   if (asked == GpuSums::host) return {report, "host", "TNT_GPU_SUMS is host."};
-  if (const auto gap = gap_of(report)) return {report, "host", *gap};
+  if (const auto gap = gap_of(report)) {
+    if (asked == GpuSums::automatic) return {report, "host", *gap};
+    return {report, "none", text("TNT_GPU_SUMS=ipc cannot be had: ", *gap)};
+  }
   const bool is_alone = report.devices.size() == 1;
   return {report, "ipc", is_alone ? "There is one GPU." : "All GPUs reach each other's memory."};
 }

@@ -10,7 +10,7 @@ namespace tnt::comm {
 /// What would sum tensors of the GPUs that this process sees, if each were that of a rank here.
 struct DeviceSummary {
   DeviceReport report;
-  std::string engine = {};  ///< "ipc", "host", or "none" if there is no GPU
+  std::string engine = {};  ///< "ipc" or "host"; "none" without a GPU, or with what is asked
   std::string why = {};     ///< a sentence
 };
 
