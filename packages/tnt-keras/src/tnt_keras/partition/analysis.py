@@ -13,7 +13,7 @@ import tensorflow as tf
 from tnt_keras.partition import control_flow, plan
 from tnt_keras.partition.folding import with_known
 from tnt_keras.partition.global_shapes import GlobalShapes
-from tnt_keras.partition.graph import ALIASES, Edge, FlatGraph, Node, users_line
+from tnt_keras.partition.graph import ALIASES, Edge, FlatGraph, Node, past_aliases, users_line
 from tnt_keras.partition.lists import LIST_RULES
 from tnt_keras.partition.operations import ADDITIONS, is_deterministic, is_handle
 from tnt_keras.partition.plan import Body, Step
@@ -115,7 +115,7 @@ class Analysis:
 class _Walk:
     """One walk over one graph, in which operations read the elements of each value so often.
 
-    `_accumulated` are additions that only variables of partial sums are given.
+    `_accumulated` are additions to variables of partial sums.
     """
 
     _analysis: Analysis
@@ -280,7 +280,7 @@ def _check(node: Node, inputs: tuple[Value, ...]) -> Step:
 
 
 def _accumulated(flat: FlatGraph, handles: set[Node]) -> frozenset[Node]:
-    """Return additions whose sums are read only to be assigned to variables of partial sums.
+    """Return additions to variables of partial sums, and of what is only added to these.
 
     What all replicas have alike, such as the gradient of a penalty, counts as that of the first
     there, so that nothing is exchanged before the total is.
@@ -288,11 +288,18 @@ def _accumulated(flat: FlatGraph, handles: set[Node]) -> frozenset[Node]:
     read_by_others = {node for node, _ in flat.outputs}
     found: set[Node] = set()
     for node in reversed(flat.nodes):
-        if node.type in ADDITIONS | ALIASES and node not in read_by_others:
+        is_sum = node.type in ADDITIONS | ALIASES and node not in read_by_others
+        if is_sum or (node.type in ADDITIONS and _reads(node, handles)):
             found.add(node)
         elif not node.inputs or node.inputs[0][0] not in handles:
             read_by_others.update(source for source, _ in node.inputs)
     return frozenset(node for node in found if node.type in ADDITIONS)
+
+
+def _reads(node: Node, handles: set[Node]) -> bool:
+    """Return whether an operation is given the value of one of the variables."""
+    sources = [past_aliases(edge)[0] for edge in node.inputs]
+    return any(s.type == "ReadVariableOp" and s.inputs[0][0] in handles for s in sources)
 
 
 def _can_be_added(values: Sequence[Value]) -> bool:

@@ -64,10 +64,12 @@ def test_gradients_move_once_per_update_while_backpropagation_goes_on(pool_of: A
                 assert sent < 100  # the loss, and the number of samples
 
 
-def test_gradients_of_a_penalty_do_not_move_without_an_update(pool_of: Any) -> None:
+def test_gradients_of_a_penalty_move_once_per_update_too(pool_of: Any) -> None:
     """All ranks have it alike, and one adds it to the gradients that it accumulates."""
-    told, _ = pool_of(2).run(accumulating.exchanged_without_an_update)
-    assert told.endswith(": 3 values (12 B) at the end, nothing else")
+    (without_update, with_update, *_), _ = pool_of(2).run(accumulating.told_of_a_penalty)
+    assert without_update.endswith(": 3 values (12 B) at the end, nothing else")
+    num_bytes = 4 * (11 * 4 + 40 * 3 + 3)  # those of the weights
+    assert with_update.endswith(f", 3 values ({num_bytes} B) within the step")
 
 
 def test_file_that_one_rank_writes_of_an_unfinished_update_is_warned_about(
