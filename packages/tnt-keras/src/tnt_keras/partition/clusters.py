@@ -24,6 +24,8 @@ from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.operations import calls_functions, has_effect, is_handle
 from tnt_keras.partition.reshard import Exchange, Request
 
+_COPIES = {"Identity", "ReadVariableOp"}
+
 
 class NotedExchange:
     """An exchange, as `make` makes it, whose operations are noted."""
@@ -61,8 +63,6 @@ class Kind(enum.IntEnum):
     REPLICATED = 1
     OUTSIDE = 2
 
-
-_COPIES = {"Identity", "ReadVariableOp"}
 
 Place: TypeAlias = tuple[int, Kind]
 """A level, and a kind within it: places are in the order in which their operations run."""
@@ -140,7 +140,8 @@ def _kinds(
 
     What is alike on all ranks but kept by none may be rounded differently: it is local, as are its
     readers. So are variables and what only copies, if something local reads them. What is local but
-    gives numbers that all ranks keep alike, as a loop may, is outside.
+    gives numbers that all ranks keep alike, as a loop may, is outside; XLA knows no text, so what
+    only `tf.print` reads is, too.
     """
     replicated = _replicated(operations, across_ranks)
     kept = _kept(graph, operations, replicated, across_ranks)
@@ -148,7 +149,7 @@ def _kinds(
     for op in reversed(operations):
         users = [user for tensor in op.outputs for user in tensor.consumers() if user in kinds]
         is_alone = op.name in across_ranks.alone
-        if op in across_ranks.exchanges or is_alone or _is_text_for(users, op, kinds):
+        if op in across_ranks.exchanges or is_alone or _is_text_for(op, users, kinds):
             kinds[op] = Kind.OUTSIDE
         elif op not in replicated:
             gives = _rounds(op) and not kept.isdisjoint(users)
@@ -163,9 +164,9 @@ def _kinds(
 
 
 def _is_text_for(
-    users: Sequence[tf.Operation], op: tf.Operation, kinds: Mapping[tf.Operation, Kind | None]
+    op: tf.Operation, users: Sequence[tf.Operation], kinds: Mapping[tf.Operation, Kind | None]
 ) -> bool:
-    """Return whether an operation makes text for what is outside alone, as for `tf.print`."""
+    """Return whether an operation makes text that is read outside only, as for `tf.print`."""
     is_text = any(tensor.dtype == tf.string for tensor in op.outputs)
     return is_text and all(kinds[user] == Kind.OUTSIDE for user in users)
 
