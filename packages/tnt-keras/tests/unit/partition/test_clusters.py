@@ -10,7 +10,15 @@ import pytest
 import tensorflow as tf
 from step_replicas import OneProcess, assert_equal
 
-from tnt_keras.partition import Input, PartitionedStep, Replicas, Sharded, build, trace
+from tnt_keras.partition import (
+    Input,
+    PartitionedStep,
+    Replicas,
+    Sharded,
+    TracedStep,
+    build,
+    trace,
+)
 from tnt_keras.partition.across_ranks import AcrossRanks
 from tnt_keras.partition.clusters import stages_of
 
@@ -162,19 +170,27 @@ def test_what_rows_give_all_ranks_alike_is_outside() -> None:
     assert (False, {"Sin"}) in found
 
 
+def compiled_for(
+    traced: TracedStep, replicas: Replicas, num_rows: int | None = NUM_ROWS, **arguments: Any
+) -> PartitionedStep:
+    """A step of (N, 3) features that XLA compiles for one process."""
+    return build(
+        traced,
+        [Input((num_rows, 3), Sharded(0))],
+        replicas,
+        num_rows,
+        lambda tensors: OneProcess(),
+        compiles=True,
+        **arguments,
+    )
+
+
 def compiled_step(
     function: Callable[..., Any], num_rows: int | None = NUM_ROWS
 ) -> tuple[PartitionedStep, Any]:
     """A step of (N, 3) features that XLA compiles, and the one that it compiles serially."""
     traced = trace(function, [tf.TensorSpec([None, 3], tf.float32)], compiles=True)
-    step = build(
-        traced,
-        [Input((num_rows, 3), Sharded(0))],
-        Replicas(0, 1, 1),
-        num_rows,
-        lambda tensors: OneProcess(),
-        compiles=True,
-    )
+    step = compiled_for(traced, Replicas(0, 1, 1), num_rows)
     return step, traced.concrete_function
 
 
@@ -240,15 +256,7 @@ def test_what_processes_keep_is_computed_by_equal_functions() -> None:
     traced = trace(step, [tf.TensorSpec([None, 3], tf.float32)], compiles=True)
     of_processes = []
     for process in (0, 1):
-        built = build(
-            traced,
-            [Input((NUM_ROWS, 3), Sharded(0))],
-            Replicas(process, 1, 2),
-            NUM_ROWS,
-            lambda tensors: OneProcess(),
-            accumulators=[total],
-            compiles=True,
-        )
+        built = compiled_for(traced, Replicas(process, 1, 2), accumulators=[total])
         of_processes.append(functions_that_assign(built.function.graph))
     [of_first, of_second] = of_processes
     alike = [function for function in of_first if function in of_second]
@@ -294,14 +302,7 @@ def test_text_that_only_one_process_prints_is_made_outside() -> None:
 
     traced = trace(step, [tf.TensorSpec([None, 3], tf.float32)], compiles=True)
     for process in (0, 1):
-        built = build(
-            traced,
-            [Input((NUM_ROWS, 3), Sharded(0))],
-            Replicas(process, 1, 2),
-            NUM_ROWS,
-            lambda tensors: OneProcess(),
-            compiles=True,
-        )
+        built = compiled_for(traced, Replicas(process, 1, 2))
         types = {op.type for op in built.function.graph.get_operations()}
         assert "StringFormat" in types
         part = rows(NUM_ROWS, 3)[process::2]
