@@ -285,6 +285,8 @@ def _accumulated(flat: FlatGraph, handles: set[Node]) -> frozenset[Node]:
     What all replicas have alike, such as the gradient of a penalty, counts as that of the first
     there, so that nothing is exchanged before the total is.
     """
+    if not handles:  # of most steps, and of all bodies in them
+        return frozenset()
     read_by_others = {node for node, _ in flat.outputs}
     found: set[Node] = set()
     for node in reversed(flat.nodes):
